@@ -3,7 +3,11 @@
 //! Main function: [`draw`]. Nothing of the original reaches a browser: an SVG may hold scripts, and
 //! any format may hold what some decoder does not survive.
 
-use image::{DynamicImage, ImageFormat, ImageReader, Limits, RgbaImage, imageops::FilterType};
+use image::{
+    DynamicImage, ImageReader, Limits, RgbaImage,
+    codecs::png::{self, CompressionType, PngEncoder},
+    imageops::FilterType,
+};
 use resvg::{
     tiny_skia::{Pixmap, Transform},
     usvg::{Options, Tree, roxmltree},
@@ -48,10 +52,24 @@ pub fn draw(content: &[u8], kind: &str) -> Result<Vec<u8>, IconFault> {
     } else {
         decoded(content)?
     };
-    let mut png = Cursor::new(Vec::new());
-    let written = picture.write_to(&mut png, ImageFormat::Png);
+    let mut png = Vec::new();
+    let (best, adaptive) = (CompressionType::Best, png::FilterType::Adaptive);
+    let encoder = PngEncoder::new_with_quality(&mut png, best, adaptive);
+    let written = smallest(picture).write_with_encoder(encoder);
     written.map_err(|e| IconFault::Broken(e.to_string()))?;
-    Ok(png.into_inner())
+    Ok(png)
+}
+
+/// Without the transparency of a picture that has none.
+fn smallest(picture: DynamicImage) -> DynamicImage {
+    let is_opaque = picture
+        .as_rgba8()
+        .is_some_and(|rgba| rgba.pixels().all(|pixel| pixel.0[3] == u8::MAX));
+    if is_opaque {
+        DynamicImage::ImageRgb8(picture.into_rgb8())
+    } else {
+        picture
+    }
 }
 
 /// The content and type of a `data:` URL; `None`: it is another URL.
@@ -218,6 +236,7 @@ fn count<'a, 'input>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use image::ImageFormat;
 
     const SVG: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 20" width="400">
         <rect width="40" height="20" fill="#0a0"/></svg>"##;
@@ -258,6 +277,22 @@ mod tests {
             draw(b"<html>", "image/svg+xml"),
             Err(IconFault::Broken(_))
         ));
+    }
+
+    #[test]
+    fn only_transparent_pictures_have_transparency() {
+        let of = |alpha: u8| {
+            let mut picture = RgbaImage::from_pixel(16, 16, image::Rgba([9, 8, 7, u8::MAX]));
+            picture.put_pixel(3, 3, image::Rgba([1, 2, 3, alpha]));
+            let mut png = Cursor::new(Vec::new());
+            let written = picture.write_to(&mut png, ImageFormat::Png);
+            written.expect("memory");
+            let drawn = draw(png.get_ref(), "image/png").expect("a picture");
+            let drawn = image::load_from_memory(&drawn).expect("a PNG");
+            assert_eq!(drawn.to_rgba8(), picture);
+            drawn.color().has_alpha()
+        };
+        assert_eq!((of(u8::MAX), of(254), of(0)), (false, true, true));
     }
 
     #[test]

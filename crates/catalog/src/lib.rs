@@ -10,6 +10,7 @@ pub mod asset_syncer;
 mod error;
 pub mod files;
 mod filter;
+mod folding;
 pub mod icon;
 pub mod index;
 pub mod lease;

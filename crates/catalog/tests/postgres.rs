@@ -1,6 +1,6 @@
 //! The same statements on a real PostgreSQL.
 
-use crate::world::{World, serve};
+use crate::world::{SVG, World, serve, serve_with_icon};
 use std::{sync::Arc, time::Duration};
 use tiphys_catalog::{
     Form, RepoId, Store,
@@ -81,6 +81,30 @@ async fn a_database_of_kubeapps_is_taken_over_and_given_back() {
     world.store = open(&postgres, &database).await;
     world.sync().await.expect("synced");
     assert_eq!(rows("files").lines().count(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_icon_that_kubeapps_could_not_read_is_read_again() {
+    let Some(postgres) = Postgres::start_or_skip() else {
+        return;
+    };
+    let database = postgres.database();
+    let mut world = World::new();
+    world.repository.form = Form::Kubeapps;
+    world.store = open(&postgres, &database).await;
+    serve_with_icon(&world, SVG, "a", 0);
+    world.sync().await.expect("synced");
+    let drawn = "SELECT count(*) FROM charts WHERE info->>'raw_icon' <> ''";
+    assert_eq!(postgres.psql(&database, drawn).trim(), "1");
+    // kubeapps reads another index while the host of the icon does not answer.
+    postgres.psql(
+        &database,
+        r#"UPDATE charts SET info = info || '{"raw_icon": null, "icon_content_type": ""}';
+        UPDATE repos SET checksum = 'of another index'"#,
+    );
+    assert_eq!(postgres.psql(&database, drawn).trim(), "0");
+    world.sync().await.expect("synced");
+    assert_eq!(postgres.psql(&database, drawn).trim(), "1");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,6 @@
 //! Reading repositories into the catalogue, against a server on loopback.
 
-use crate::world::{World, serve, sha};
+use crate::world::{SVG, World, serve, serve_with_icon, sha};
 use tiphys_catalog::{CatalogError, Filter, Form, store::ProblemKind};
 use tiphys_testkit::charts::{Answer, FileServer, index, plain_chart};
 
@@ -302,4 +302,22 @@ async fn kubeapps_leaves_deprecated_charts_out_and_we_mark_them() {
     world.repository.form = Form::Kubeapps;
     world.sync().await.expect("synced");
     assert_eq!(world.charts(), ["new"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_icon_that_was_broken_for_a_while_comes_back() {
+    let mut world = World::new();
+    // All icons are looked at with each new index.
+    world.repository.form = Form::Kubeapps;
+    for (number, (icon, version, is_drawn)) in
+        [(SVG, "a", true), ("<svg", "b", false), (SVG, "a", true)]
+            .into_iter()
+            .enumerate()
+    {
+        serve_with_icon(&world, icon, version, number);
+        world.sync().await.expect("synced");
+        let chart = world.store.chart(&world.repository.id, "r/alpha");
+        let chart = chart.expect("the database").expect("a chart");
+        assert_eq!(chart.raw_icon.is_some(), is_drawn, "index {number}");
+    }
 }

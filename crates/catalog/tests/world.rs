@@ -8,7 +8,7 @@ use tiphys_catalog::{
     sync::{CatalogSync, SyncReport},
 };
 use tiphys_repo::{ChartRemote, RemoteOptions, RepoAccess};
-use tiphys_testkit::charts::{FileServer, index, plain_chart};
+use tiphys_testkit::charts::{Answer, FileServer, index, plain_chart};
 
 pub fn sha(content: &[u8]) -> String {
     Sha256::digest(content)
@@ -101,3 +101,31 @@ pub fn serve(world: &World, charts: &[(&str, &str)]) {
         .server
         .serve("/charts/index.yaml", index(&entries).as_str());
 }
+
+/// The chart alpha with an icon, whose host says what version of it that is; `number` makes another
+/// index of it.
+pub fn serve_with_icon(world: &World, icon: &str, version: &str, number: usize) {
+    let content = plain_chart("alpha", "1.0.0", &[]);
+    let digest = sha(&content);
+    let text = index(&[("alpha", "1.0.0", "alpha.tgz", &digest)]);
+    let address = format!("{}/alpha.svg", world.server.url());
+    let named = "    name: alpha\n";
+    assert!(text.contains(named), "{text}");
+    let text = text.replace(named, &format!("    icon: {address}\n{named}"));
+    let headers = vec![
+        format!("ETag: \"{version}\""),
+        "Content-Type: image/svg+xml".to_owned(),
+    ];
+    let picture = Answer {
+        headers,
+        ..Answer::from(icon)
+    };
+    world.server.serve("/alpha.svg", picture);
+    world.server.serve("/charts/alpha.tgz", content);
+    let text = format!("# {number}\n{text}");
+    world.server.serve("/charts/index.yaml", text.as_str());
+}
+
+/// A picture.
+pub const SVG: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 8 8\">\
+    <rect width=\"8\" height=\"4\" fill=\"#ff0000\"/></svg>";

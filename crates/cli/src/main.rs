@@ -53,6 +53,8 @@ enum Command {
     /// Run the controller of notifications alone, as argocd-notifications
     Notifications(argocd::RoleWords),
     Server(Box<roles::server::ServerArgs>),
+    /// Write Dex's configuration, or run Dex with it, as argocd-dex
+    Dex(argocd::RoleWords),
     AssetSyncer(roles::asset_syncer::AssetSyncerArgs),
     #[command(name = roles::apprepository_controller::NAME)]
     AppRepositoryController(roles::apprepository_controller::AppRepositoryControllerArgs),
@@ -188,16 +190,9 @@ fn start_called(called: &Called<'_>) -> ExitCode {
                 },
             );
         }
-        Called::NotThere(role) => {
-            eprintln!(
-                "error: {role} is not a role of this program yet; {}, {}, {}, {} and {} are",
-                argocd::CONTROLLER,
-                argocd::REPO_SERVER,
-                argocd::NOTIFICATIONS,
-                argocd::APPLICATION_SETS,
-                roles::cmp_server::NAME
-            );
-            return ExitCode::FAILURE;
+        Called::Dex(name, words) => {
+            let name = *name;
+            return start_dex(name, words);
         }
     };
     match argocd::read(program, words, |name| env::var(name).ok()) {
@@ -251,6 +246,27 @@ fn start_apprepository_controller(words: &[String]) -> ExitCode {
     }
 }
 
+/// Dex's configuration, under Argo CD's name or ours.
+fn start_dex(name: &'static str, words: &[String]) -> ExitCode {
+    let line = match roles::dex::read(name, words) {
+        Ok(line) => line,
+        Err(e) => {
+            // It fails only if nobody reads it.
+            let _ = e.print();
+            let is_help = !e.use_stderr()
+                || e.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+            return ExitCode::from(u8::from(!is_help));
+        }
+    };
+    runtime(true).map_or_else(
+        |code| code,
+        |runtime| {
+            let _logs = Logs::start(Some(line.log_format()), Some(line.log_level()));
+            role_ended(runtime.block_on(roles::dex::run(line)))
+        },
+    )
+}
+
 /// The plugin's server under Argo CD's name.
 fn start_cmp_server(words: &[String]) -> ExitCode {
     let called = match roles::cmp_server::Called::try_parse_from(words) {
@@ -278,6 +294,7 @@ fn start(cli: Cli) -> ExitCode {
         | Command::Applicationset(_)
         | Command::Notifications(_)
         | Command::Server(_)
+        | Command::Dex(_)
         | Command::AssetSyncer(_)
         | Command::AppRepositoryController(_)
         | Command::Client(_) => false,
@@ -323,6 +340,7 @@ fn start(cli: Cli) -> ExitCode {
         Command::Notifications(args) => {
             return start_own_role(args.words, "notifications");
         }
+        Command::Dex(args) => return start_own_role(args.words, "dex"),
         Command::Server(args) => {
             let level = cli.loglevel.unwrap_or_else(|| "info".to_owned());
             let logs = Logs::start(cli.connect.log_format(), Some(level));

@@ -1,8 +1,8 @@
 //! Files and folders that only the owner may read: for passwords, tokens, keys or a cluster's
 //! objects.
 //!
-//! Main functions: [`folder`] and [`write`]. Neither trusts an existing path: another user may have
-//! created it.
+//! Main functions: [`folder`], [`replace`] and [`write`]. The first two do not trust an existing
+//! path: another user may have created it.
 
 use std::{
     fs,
@@ -46,12 +46,19 @@ pub fn closed_folder(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))
 }
 
-/// Writes a file atomically, for its owner only. An existing file is replaced, including its mode;
-/// the target of a link is not touched. A pipe or a device is written to.
+/// Like [`replace`], but writes to a pipe or a device that is there: for a path that the user has
+/// named.
 pub fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return fs::write(path, text);
     }
+    replace(path, text)
+}
+
+/// Writes a file atomically, for its owner only. Whatever is there is replaced, including its mode;
+/// the target of a link is not touched, and nothing is written to a pipe, which another user may
+/// read.
+pub fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let folder = path
         .parent()
         .filter(|p| !p.as_os_str().is_empty())
@@ -98,6 +105,48 @@ mod tests {
         std::os::unix::fs::symlink(at("elsewhere"), at("link")).expect("a link");
         write(&at("link"), b"secret").expect("written");
         assert_eq!(fs::read_to_string(at("elsewhere")).expect("read"), "kept");
+    }
+
+    #[test]
+    fn a_pipe_is_written_to_only_if_it_was_named() {
+        use std::os::unix::fs::FileTypeExt as _;
+
+        let make = |path: &Path| {
+            use rustix::fs::{CWD, FileType, Mode, mknodat};
+            let mode = Mode::RUSR | Mode::WUSR;
+            mknodat(CWD, path, FileType::Fifo, mode, 0).expect("a pipe");
+        };
+        let scratch = tempfile::tempdir().expect("a folder");
+        let pipe = scratch.path().join("tls.key");
+        make(&pipe);
+        // Both ends, so that nobody waits for the other.
+        let mut end = fs::File::options()
+            .read(true)
+            .write(true)
+            .open(&pipe)
+            .expect("open");
+        write(&pipe, b"named").expect("written");
+        let mut text = [0; 5];
+        io::Read::read_exact(&mut end, &mut text).expect("read");
+        assert_eq!(&text, b"named");
+
+        let kind = || {
+            let found = fs::symlink_metadata(&pipe).expect("it is there");
+            found.file_type()
+        };
+        assert!(kind().is_fifo());
+        replace(&pipe, b"secret").expect("replaced");
+        assert!(kind().is_file());
+        assert_eq!(mode(&pipe), 0o600);
+        assert_eq!(fs::read_to_string(&pipe).expect("read"), "secret");
+
+        // A link to a pipe is no better.
+        let (far, link) = (scratch.path().join("far"), scratch.path().join("tls.crt"));
+        make(&far);
+        std::os::unix::fs::symlink(&far, &link).expect("a link");
+        replace(&link, b"secret").expect("replaced");
+        let found = fs::symlink_metadata(&link).expect("it is there");
+        assert!(found.is_file());
     }
 
     #[test]

@@ -22,10 +22,13 @@ use std::{
 };
 use tempfile::TempDir;
 use tiphys_api::{
-    Application,
+    Application, ApplicationSet,
     application::ApplicationList,
     meta::Time,
-    rpc::application::{ApplicationQuery, ApplicationSyncRequest},
+    rpc::{
+        application::{ApplicationCreateRequest, ApplicationQuery, ApplicationSyncRequest},
+        application_set::ApplicationSetCreateRequest,
+    },
 };
 use tiphys_testkit::{PATIENCE, free_port};
 use tokio::{
@@ -350,4 +353,104 @@ async fn selected_applications_are_synced_at_the_same_time() {
     synced.sort();
     let expected: Vec<String> = (0..APPS).map(|n| format!("app-{n:02}")).collect();
     assert_eq!(synced, expected, "each once");
+}
+
+const TWO_APPS: &str = "kind: Application\nmetadata: {name: a}\n---\nkind: Application\nmetadata: {name: b}\nspec: {source: {repoURL: https://git.example/r, path: .}}\n";
+const A_SET: &str = "kind: ApplicationSet\nmetadata: {name: folders}\n";
+
+/// Answers the calls with which Applications and sets are created; what they had to create is told.
+fn created(heard: Arc<Mutex<Vec<String>>>) -> Router {
+    Router::new().fallback(move |uri: Uri, body: Bytes| {
+        let tell = |what: String| heard.lock().expect("no panic").push(what);
+        let answer = match uri.path() {
+            "/application.ApplicationService/Get" => {
+                let query: ApplicationQuery = message(&body);
+                let mut app = Application::default();
+                app.metadata.name = query.name.expect("a name");
+                answer(Ok(app.encode_to_vec()))
+            }
+            "/application.ApplicationService/Create" => {
+                let request: ApplicationCreateRequest = message(&body);
+                let app = request.application;
+                let source = app.spec.source.clone().unwrap_or_default();
+                let values = source.helm.and_then(|helm| helm.values_object);
+                let values = serde_json::to_string(&values).expect("JSON");
+                tell(format!("{} {values}", app.metadata.name));
+                answer(Ok(app.encode_to_vec()))
+            }
+            "/applicationset.ApplicationSetService/Get" => {
+                answer(Ok(ApplicationSet::default().encode_to_vec()))
+            }
+            "/applicationset.ApplicationSetService/Create" => {
+                let request: ApplicationSetCreateRequest = message(&body);
+                let set = request.applicationset.expect("a set");
+                tell(set.metadata.name.clone());
+                answer(Ok(set.encode_to_vec()))
+            }
+            other => answer(Err(other)),
+        };
+        async move { answer }
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_created_may_come_from_a_url() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let address = serve(created(heard.clone())).await.to_string();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let ask = asked.clone();
+    let files = serve(Router::new().fallback(move |uri: Uri, headers: HeaderMap| {
+        let secrets = ["authorization", "cookie", "referer"]
+            .map(|name| headers.get(name).map(|value| format!("{value:?}")));
+        ask.lock().expect("no panic").push(secrets);
+        let answer = match uri.path() {
+            "/apps.yaml" => (StatusCode::OK, TWO_APPS),
+            "/set.yaml" => (StatusCode::OK, A_SET),
+            "/values.yaml" => (StatusCode::OK, "replicas: 2\n"),
+            _ => (StatusCode::NOT_FOUND, ""),
+        };
+        async move { answer }
+    }))
+    .await;
+    let elsewhere = serve(Router::new().fallback(move |uri: Uri| {
+        let there = format!("http://{files}{}", uri.path());
+        async move { (StatusCode::FOUND, [("location", there)]) }
+    }))
+    .await;
+    let url = |path: &str| format!("http://me:hidden@{elsewhere}/{path}?signature=hidden");
+    let call = async |words: Vec<String>| {
+        let address = address.clone();
+        let ended = spawn_blocking(move || {
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            run(&address, &[&words[..], &["--grpc-web"]].concat(), None)
+        });
+        ended.await.expect("it ends")
+    };
+    let words = |fixed: &str, last: String| -> Vec<String> {
+        let fixed = fixed.split(' ').map(str::to_owned);
+        fixed.chain([last]).collect()
+    };
+    let of_file = call(words("app create -f", url("apps.yaml"))).await;
+    assert!(of_file.status.success(), "{of_file:?}");
+    let set = call(words("appset create", url("set.yaml"))).await;
+    assert!(set.status.success(), "{set:?}");
+    let flags = "app create c --repo https://git.example/r --path . --values-literal-file";
+    let of_flags = call(words(flags, url("values.yaml"))).await;
+    assert!(of_flags.status.success(), "{of_flags:?}");
+    assert_eq!(
+        *heard.lock().expect("no panic"),
+        ["a null", "b null", "folders", "c {\"replicas\":2}"]
+    );
+    for verb in ["app create -f", "appset create", "proj create -f"] {
+        let ended = call(words(verb, url("no.yaml"))).await;
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(!ended.status.success(), "{verb}: {ended:?}");
+        assert!(said.contains("404"), "{verb}: {said}");
+        assert!(!said.contains("hidden"), "{verb}: {said}");
+    }
+    let asked = std::mem::take(&mut *asked.lock().expect("no panic"));
+    assert_eq!(asked.len(), 6);
+    for secrets in asked {
+        assert_eq!(secrets, [None, None, None], "sent to another host");
+    }
 }

@@ -11,6 +11,7 @@ mod isolation;
 mod kill;
 mod kubectl;
 mod kustomize;
+mod kustomize_remote;
 mod notifications;
 mod plugins;
 mod rbac;

@@ -12,7 +12,7 @@ pub struct Chosen<'a> {
     /// What its target revision was resolved to; empty before the first comparison.
     pub revision: &'a str,
     /// Its place in `spec.sources`; `None`: it is `spec.source`.
-    at: Option<usize>,
+    pub(super) at: Option<usize>,
 }
 
 impl<'a> Chosen<'a> {

@@ -1,6 +1,8 @@
 //! An Application of a chart's version, before it exists. Main type: [`Install`].
 
-use super::{Facts, Manifests, Origin, annotations, digest_of, merge::Values, schema};
+use super::{
+    Facts, Manifests, Origin, annotations, digest_of, merge::Values, render::objects, schema,
+};
 use crate::{CatalogError, blocking, model::ChartVersion, sync::CatalogSync};
 use serde_json::{Value, json};
 use tiphys_api::{
@@ -27,6 +29,8 @@ pub struct Install {
 pub struct Preview {
     pub application: Application,
     pub manifests: Manifests,
+    /// What these show, with the values of Secrets.
+    pub objects: Vec<Value>,
     /// What is worth to know.
     pub notes: Vec<String>,
 }
@@ -100,8 +104,11 @@ impl Install {
             project: application.spec.project.clone(),
             now: jiff::Timestamp::now(),
         };
-        let rendered = blocking(move || Manifests::render(&archive, &source, &facts)).await?;
-        let (manifests, unknown) = rendered;
+        let rendered = blocking(move || {
+            let (objects, unknown) = objects(&archive, &source, &facts)?;
+            Ok((Manifests::of(objects.clone()), objects, unknown))
+        });
+        let (manifests, objects, unknown) = rendered.await?;
         if let Some(source) = application
             .spec
             .source
@@ -114,6 +121,7 @@ impl Install {
         Ok(Preview {
             application,
             manifests,
+            objects,
             notes: unknown
                 .iter()
                 .map(|reference| schema::note(reference))

@@ -9,6 +9,7 @@ pub mod install;
 pub mod merge;
 mod origin;
 mod render;
+pub mod rollback;
 pub mod schema;
 mod text;
 pub mod upgrade;

@@ -4,6 +4,7 @@
 //! Main types: [`Manifests`] and [`Facts`].
 
 use crate::CatalogError;
+use serde_json::Value;
 use similar::TextDiff;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -48,52 +49,30 @@ impl Manifests {
         source: &ApplicationSource,
         facts: &Facts,
     ) -> Result<(Self, Vec<String>), CatalogError> {
-        let refused = |reason: String| {
-            let (name, version) = (&source.chart, &source.target_revision);
-            CatalogError::Invalid(format!("{name} {version} cannot be installed: {reason}"))
-        };
-        let files = archive_files(archive, &Limits::default());
-        let mut files = files.map_err(|e| refused(e.to_string()))?;
-        let mut source = source.clone();
-        // Without it, plugins would be asked.
-        let helm = source.helm.get_or_insert_default();
-        let unknown = match helm.skip_schema_validation {
-            true => Vec::new(),
-            false => super::schema::cut_files(&mut files),
-        };
-        let params = RenderParams {
-            app: AppFacts {
-                name: facts.name.clone(),
-                namespace: facts.namespace.clone(),
-                project: facts.project.clone(),
-                revision: source.target_revision.clone(),
-            },
-            source: source.clone(),
-            ..RenderParams::default()
-        };
-        let sources = SourceSet::new(&files);
-        let charts = Steady(facts.now);
-        let rendered = prepare(&sources, &params)
-            .and_then(|prepared| render(&sources, &prepared, &charts, &Budget::default()))
-            .map_err(|e| refused(e.to_string()))?;
-        if let Some(error) = rendered.errors.first() {
-            return Err(refused(error.to_string()));
-        }
-        let mut manifests = BTreeMap::new();
-        for object in rendered.objects {
-            let namespace = match object.namespace() {
+        let (objects, unknown) = objects(archive, source, facts)?;
+        Ok((Self::of(objects), unknown))
+    }
+
+    /// Objects as they are shown.
+    pub fn of(objects: Vec<Value>) -> Self {
+        let shown = objects.into_iter().map(|mut object| {
+            let text = |pointer: &str| {
+                let found = object.pointer(pointer).and_then(Value::as_str);
+                found.unwrap_or_default()
+            };
+            let kind = text("/kind");
+            let namespace = match text("/metadata/namespace") {
                 "" => String::new(),
                 namespace => format!("{namespace}/"),
             };
-            let key = format!("{} {namespace}{}", object.kind(), object.name());
-            let is_secret = object.group().is_empty() && object.kind() == "Secret";
-            let mut value = object.into_value();
-            if is_secret {
-                hide(&mut value);
+            let key = format!("{kind} {namespace}{}", text("/metadata/name"));
+            // Only the core group has no name.
+            if kind == "Secret" && !text("/apiVersion").contains('/') {
+                hide(&mut object);
             }
-            manifests.insert(key, yaml::to_string(&value));
-        }
-        Ok((Self(manifests), unknown))
+            (key, yaml::to_string(&object))
+        });
+        Self(shown.collect())
     }
 
     /// One text for all of them.
@@ -103,8 +82,54 @@ impl Manifests {
     }
 }
 
+/// The objects of a version with the values of a source, Secrets included, and what its schema
+/// refers to elsewhere. Blocks.
+///
+/// # Errors
+/// It cannot be installed with these values, or they are in files of another source.
+pub(super) fn objects(
+    archive: &[u8],
+    source: &ApplicationSource,
+    facts: &Facts,
+) -> Result<(Vec<Value>, Vec<String>), CatalogError> {
+    let refused = |reason: String| {
+        let (name, version) = (&source.chart, &source.target_revision);
+        CatalogError::Invalid(format!("{name} {version} cannot be installed: {reason}"))
+    };
+    let files = archive_files(archive, &Limits::default());
+    let mut files = files.map_err(|e| refused(e.to_string()))?;
+    let mut source = source.clone();
+    // Without it, plugins would be asked.
+    let helm = source.helm.get_or_insert_default();
+    let unknown = match helm.skip_schema_validation {
+        true => Vec::new(),
+        false => super::schema::cut_files(&mut files),
+    };
+    let params = RenderParams {
+        app: AppFacts {
+            name: facts.name.clone(),
+            namespace: facts.namespace.clone(),
+            project: facts.project.clone(),
+            revision: source.target_revision.clone(),
+        },
+        source: source.clone(),
+        ..RenderParams::default()
+    };
+    let sources = SourceSet::new(&files);
+    let charts = Steady(facts.now);
+    let rendered = prepare(&sources, &params)
+        .and_then(|prepared| render(&sources, &prepared, &charts, &Budget::default()))
+        .map_err(|e| refused(e.to_string()))?;
+    if let Some(error) = rendered.errors.first() {
+        return Err(refused(error.to_string()));
+    }
+    let objects = rendered.objects.into_iter();
+    let objects = objects.map(|object| object.into_value()).collect();
+    Ok((objects, unknown))
+}
+
 /// Replaces values by what tells them apart in this process, but not what they are.
-fn hide(secret: &mut serde_json::Value) {
+fn hide(secret: &mut Value) {
     for field in ["data", "stringData"] {
         let values = secret.get_mut(field).and_then(|data| data.as_object_mut());
         for value in values.into_iter().flat_map(|data| data.values_mut()) {

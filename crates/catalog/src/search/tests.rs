@@ -1,7 +1,7 @@
 //! Tests of the order and the numbers of results.
 
 use super::*;
-use crate::{RepoId, store::StoredSection};
+use crate::{RepoId, model::Chart, store::StoredSection};
 
 fn stored(charts: &[(&str, &str, &[&str], bool)]) -> Store {
     let store = Store::in_memory().expect("a database");

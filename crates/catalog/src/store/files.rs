@@ -219,6 +219,8 @@ impl Store {
                 IconOutcome::Failed { reason, keep } => {
                     put_problem(sql, id, chart_id, ("", ProblemKind::Icon), reason, now)?;
                     if !keep {
+                        // Its host may go back to the version before: "not modified".
+                        forget_icon_version(sql, id, chart_id)?;
                         set_icon(sql, id, chart_id, None)?;
                     }
                     return Ok(());
@@ -240,6 +242,21 @@ impl Store {
             Ok(())
         })
     }
+}
+
+/// The icon is asked for as one that was never read.
+pub(super) fn forget_icon_version(
+    sql: &mut dyn Sql,
+    id: &RepoId,
+    chart_id: &str,
+) -> Result<(), CatalogError> {
+    sql.execute(
+        "UPDATE tiphys_charts SET icon_etag = '', icon_modified = ''
+        WHERE repo_namespace = $1 AND repo_name = $2 AND chart_id = $3
+        AND (icon_etag <> '' OR icon_modified <> '')",
+        values![&id.namespace, &id.name, chart_id],
+    )?;
+    Ok(())
 }
 
 fn set_icon(

@@ -4,6 +4,7 @@
 use super::{
     Row, Sql, Store, Value,
     charts::{delete_notes, put_notes},
+    files::forget_icon_version,
     sql::{
         Kind::{self, Int, Json, Text},
         list, parts, rows, values,
@@ -11,10 +12,10 @@ use super::{
 };
 use crate::{
     CatalogError,
+    folding::{folded, searched_text},
     index::Note,
     model::{Chart, ChartVersion},
     repository::RepoId,
-    search::{folded, searched_text},
 };
 use std::collections::{HashMap, HashSet};
 
@@ -125,8 +126,14 @@ fn put_charts(
         .partition(|(_, chart)| !before.contains_key(&*chart.id) && seen.insert(&*chart.id));
     put_new(sql, id, &new)?;
     for with_chart @ (_, chart) in there {
-        put_document(sql, id, chart, before.get(&*chart.id).copied())?;
+        let before = before.get(&*chart.id).copied();
+        put_document(sql, id, chart, before)?;
         forget_icon(sql, id, chart)?;
+        // kubeapps may have removed it, and its host would say that it did not change.
+        let is_drawn = before.is_some_and(|before| before.optional_text(2).is_some());
+        if !is_drawn && !chart.icon.is_empty() {
+            forget_icon_version(sql, id, &chart.id)?;
+        }
         put_rows(sql, id, &[with_chart])?;
         remove_old_files(sql, id, chart)?;
         forget_failures(sql, id, chart)?;

@@ -11,12 +11,13 @@ const LONGEST: u64 = 30;
 /// How the names of calls begin that change nothing.
 const READING: [&str; 3] = ["Get", "List", "Watch"];
 /// The names of the others.
-const READS: [&str; 11] = [
+const READS: [&str; 12] = [
     "CanI",
     "Generate",
     "ManagedResources",
     "PodLogs",
     "PreviewInstall",
+    "PreviewRollback",
     "PreviewUpgrade",
     "ResourceTree",
     "Search",

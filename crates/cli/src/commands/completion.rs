@@ -48,6 +48,8 @@ _tiphys_names() {
 complete -F _tiphys_names -o bashdefault -o default tiphys
 "#;
 
+/// `test -n` is true where a command says nothing. For the value of a flag, fish looks only at what is
+/// about the flag.
 const FISH: &str = r#"
 function __tiphys_asked
     set -l words (commandline -opc) (commandline -ct)
@@ -57,7 +59,10 @@ function __tiphys_names
     set -l asked (__tiphys_asked)
     tiphys $asked 2>/dev/null
 end
-complete -c tiphys -n "test -n (__tiphys_asked | string collect)" -f -a "(__tiphys_names)"
+complete -c tiphys -n "__tiphys_asked | string length -q" -f -a "(__tiphys_names)"
+complete -c tiphys -n "__tiphys_asked | string length -q" -s p -l project -x -a "(__tiphys_names)"
+complete -c tiphys -n "__tiphys_asked | string length -q" -s c -l cluster -x -a "(__tiphys_names)"
+complete -c tiphys -n "__tiphys_asked | string length -q" -l dest-server -x -a "(__tiphys_names)"
 "#;
 
 /// After the first line, which names the command for zsh. The functions that clap makes change

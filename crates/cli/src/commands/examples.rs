@@ -37,7 +37,12 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     (
         "appset restore",
-        &["appset restore previews web-1", "appset restore previews"],
+        &[
+            "appset restore previews",
+            "appset restore previews web-1",
+            "appset restore previews --all",
+            "appset restore previews --set-only",
+        ],
     ),
     ("appset delete", &["appset delete previews -y"]),
     (
@@ -331,6 +336,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "catalog install",
         &[
             "catalog install argo/argo-cd --preview",
+            "catalog install argo/argo-cd --diff",
             "catalog install podinfo web --version 6.7.0 --set replicaCount=2 > apps/web.yaml",
             "catalog install podinfo web -f values.yaml --auto-sync --create",
             "catalog install podinfo web --commit-to git@github.com:team/deploy.git --path apps/web.yaml",
@@ -348,6 +354,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "catalog rollback",
         &[
             "catalog rollback podinfo",
+            "catalog rollback podinfo --preview",
             "catalog rollback podinfo --to 6.7.0 --yes",
         ],
     ),
@@ -465,6 +472,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "control-plane",
         &["control-plane --bootstrap --kubeconfig ~/.kube/config"],
+    ),
+    (
+        "dex",
+        &["dex gendexcfg -n argocd", "dex rundex --disable-tls"],
     ),
     ("diff", &["diff -f deploy/"]),
     ("helm lint", &["helm lint ./chart --strict"]),
@@ -801,7 +812,13 @@ mod tests {
         let lines = EXAMPLES
             .iter()
             .filter(|(verb, _)| {
-                !["control-plane", "apprepository-controller", "asset-syncer"].contains(verb)
+                ![
+                    "control-plane",
+                    "apprepository-controller",
+                    "asset-syncer",
+                    "dex",
+                ]
+                .contains(verb)
             })
             .flat_map(|(_, lines)| *lines);
         for line in lines.filter(|line| !line.contains('\'')) {

@@ -1,22 +1,29 @@
 //! `kustomize build`: what kustomize's command of this name does, in process. Main type:
 //! [`KustomizeCommand`].
 //!
-//! Flags, output and exit codes are those of kustomize 5.8.1; nothing is fetched and no program is
-//! run.
+//! Flags, output and exit codes are those of kustomize 5.8.1. What it needs from elsewhere is
+//! fetched; no program but `ssh` is run.
 
-use super::{files::LocalFiles, helm};
+use super::{
+    fetched::{Incomplete, complete},
+    files::LocalFiles,
+    helm,
+};
 use crate::client::{Failure as Exit, reason};
 use std::{
-    fs,
+    collections::BTreeMap,
+    env, fs,
     io::Write as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
+use tiphys_api::access::without_passwords;
 use tiphys_render::{
-    Budget, Charts, RenderError, SourceSet,
+    Budget, Charts, RenderError, SourceFiles, SourceRef, SourceSet,
     helm::Sources,
-    kustomize::{BuildOptions, build},
+    kustomize::{BuildOptions, Built, Top, build_at, named_by},
 };
+use tiphys_repo::{ManifestRequest, Obtained};
 
 #[derive(clap::Subcommand)]
 pub enum KustomizeCommand {
@@ -31,16 +38,16 @@ impl KustomizeCommand {
     }
 }
 
-/// Build a kustomization from a folder and print its objects, as `kustomize build` does
+/// Build a kustomization and print its objects, as `kustomize build` does
 ///
-/// Nothing is fetched: remote bases and files, and charts that are not in the folder of charts, are
-/// named and refused.
+/// Bases in other repositories, files of the web and charts (with --enable-helm) are fetched without
+/// credentials; for ssh, its agent, default keys and known hosts are used.
 #[derive(clap::Args)]
 #[command(disable_version_flag = true)]
 pub struct Build {
-    /// The folder with the kustomization
+    /// The folder with the kustomization, or its URL in a repository
     #[arg(value_name = "DIR", default_value = ".")]
-    folder: PathBuf,
+    folder: String,
     /// Write the output to this file
     #[arg(long, short = 'o', value_name = "FILE")]
     output: Option<PathBuf>,
@@ -128,16 +135,90 @@ impl Charts for Here {
     }
 }
 
+/// What is built.
+struct Job<'b> {
+    top: Top<'b>,
+    options: &'b BuildOptions,
+    files: LocalFiles,
+}
+
+impl Job<'_> {
+    /// Calls a function with everything that is there.
+    fn with<T>(&self, obtained: &Obtained, work: impl Fn(&SourceSet<'_>) -> T) -> T {
+        let files = obtained.files();
+        let mut fetched: BTreeMap<SourceRef, &dyn SourceFiles> = BTreeMap::new();
+        for (needed, files) in &files {
+            fetched.insert(needed.clone(), files.as_ref());
+        }
+        let sources = SourceSet {
+            fetched,
+            ..SourceSet::new(&self.files)
+        };
+        work(&sources)
+    }
+
+    fn attempt(&self, obtained: &Obtained) -> Result<Built, RenderError> {
+        let budget = Budget::default();
+        self.with(obtained, |sources| {
+            build_at(sources, self.top, self.options, &Here, &budget)
+        })
+    }
+
+    fn file_of(&self, obtained: &Obtained, needed: &SourceRef) -> Option<String> {
+        let budget = Budget::default();
+        let mut named = self.with(obtained, |sources| {
+            named_by(sources, self.top, self.options, &Here, &budget)
+        });
+        named.remove(needed)
+    }
+
+    fn run(&self) -> Result<Built, String> {
+        let needed = match self.attempt(&Obtained::default()) {
+            Err(RenderError::Need(needed)) => needed,
+            outcome => return outcome.map_err(|error| error.to_string()),
+        };
+        // Only now: most kustomizations need nothing, and are built in less time than threads start.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let threads = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .thread_stack_size(8 << 20)
+            .build()
+            .map_err(|error| format!("cannot start: {}", reason(&error)))?;
+        let request = ManifestRequest::default();
+        let built = threads.block_on(complete(
+            &request,
+            needed,
+            |obtained| self.attempt(obtained),
+            |obtained, needed| self.file_of(obtained, needed),
+        ));
+        threads.shutdown_background();
+        built.map_err(|incomplete| told(&incomplete))
+    }
+}
+
+fn told(incomplete: &Incomplete) -> String {
+    match incomplete {
+        Incomplete::Render(error) => error.to_string(),
+        Incomplete::Missing(missing) => match &missing.file {
+            Some(file) => format!("{file}: {}: {}", missing.needed, missing.error),
+            None => format!("{}: {}", missing.needed, missing.error),
+        },
+        Incomplete::TooMuch(error) => error.to_string(),
+        Incomplete::Folder(error) => {
+            format!("open {}: {}", env::temp_dir().display(), reason(error))
+        }
+    }
+}
+
 impl Build {
     fn run(self) -> Result<(), Exit> {
         let failed = |message: String| {
-            eprintln!("Error: {message}");
+            eprintln!("Error: {}", without_passwords(&message));
             Exit::exit(1)
         };
         let options = self.flags.options().map_err(failed)?;
-        let yaml = self
-            .yaml(&options)
-            .map_err(|error| failed(error.to_string()))?;
+        let yaml = self.yaml(&options).map_err(failed)?;
         let written = match &self.output {
             Some(path) => fs::write(path, yaml),
             None => std::io::stdout().write_all(yaml.as_bytes()),
@@ -145,27 +226,32 @@ impl Build {
         written.map_err(|error| failed(reason(&error)))
     }
 
-    fn yaml(&self, options: &BuildOptions) -> Result<String, RenderError> {
-        let unreadable = |error| {
-            let folder = self.folder.display();
-            RenderError::Source(format!(
-                "must build at directory: not a valid directory: '{folder}': {}",
-                reason(&error)
-            ))
+    fn yaml(&self, options: &BuildOptions) -> Result<String, String> {
+        let local;
+        let top = match Top::of_argument(&self.folder) {
+            Top::Folder(folder) => {
+                local = Path::new(folder)
+                    .canonicalize()
+                    .map_err(|error| {
+                        format!(
+                            "must build at directory: not a valid directory: '{folder}': {}",
+                            reason(&error)
+                        )
+                    })?
+                    .to_string_lossy()
+                    .into_owned();
+                Top::Folder(local.trim_start_matches('/'))
+            }
+            url @ Top::Url(_) => url,
         };
-        // Bases may lie anywhere, so all that there is can be read.
-        let folder = self.folder.canonicalize().map_err(unreadable)?;
-        let files = LocalFiles::new(Path::new("/"));
-        let sources = SourceSet::new(&files);
-        let folder = folder.to_string_lossy();
-        let built = build(
-            &sources,
-            folder.trim_start_matches('/'),
+        let job = Job {
+            top,
             options,
-            &Here,
-            &Budget::default(),
-        )?;
+            // Bases may lie anywhere, so all that there is can be read.
+            files: LocalFiles::new(Path::new("/")),
+        };
+        let built = job.run()?;
         built.warnings.iter().for_each(|line| eprintln!("{line}"));
-        built.yaml()
+        built.yaml().map_err(|error| error.to_string())
     }
 }

@@ -17,6 +17,7 @@ mod core;
 mod diff;
 mod edit;
 mod examples;
+mod fetched;
 mod files;
 mod forward;
 mod gpg;

@@ -1,5 +1,6 @@
 //! Limits on a server's connections and logins. Main type: [`ConnectionArgs`].
 
+use super::call_timing::CallTimingArgs;
 use clap::Args;
 use std::time::Duration;
 use tiphys_listen::Limits;
@@ -43,14 +44,8 @@ pub struct ConnectionArgs {
         hide = true
     )]
     login_failure_window: i64,
-    /// Measure how long calls take: grpc_server_handling_seconds
-    #[arg(
-        long,
-        value_parser = clap::builder::BoolishValueParser::new(),
-        env = "ARGOCD_ENABLE_GRPC_TIME_HISTOGRAM",
-        hide = true
-    )]
-    grpc_time_histogram: bool,
+    #[command(flatten)]
+    timing: CallTimingArgs,
 }
 
 impl ConnectionArgs {
@@ -77,7 +72,7 @@ impl ConnectionArgs {
         let mut options = Options {
             connections: self.limits(),
             trusted_proxies: self.trusted_proxies.clone(),
-            time_calls: self.grpc_time_histogram,
+            time_calls: self.timing.is_on(),
             ..Options::default()
         };
         options.limits.per_account = self.max_login_failures;

@@ -145,8 +145,11 @@ impl ControllerArgs {
             overrides,
             ..RecordsOptions::new(namespace)
         };
-        let options = self.repo_options();
         let repositories = self.repositories.folder()?;
+        let options = RepoOptions {
+            disk_cache: repositories.disk_cache(&self.git)?,
+            ..self.repo_options()
+        };
         let (folder, limits) = (repositories.path.clone(), &self.git.limits);
         let mut plane = ControlPlane::start(cluster, records, folder, options, limits).await?;
         let context = || TraceContext::here().map(|context| context.to_string());

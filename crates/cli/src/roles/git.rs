@@ -1,9 +1,14 @@
 //! Flags for the limits on repositories and renders, and the process that evaluates Jsonnet.
 
 use super::{plugins::PluginArgs, source_limits::SourceLimitArgs};
+use anyhow::Context as _;
 use clap::Args;
-use std::{path::PathBuf, process::ExitCode, time::Duration};
-use tiphys_repo::{AzureWorkload, GitLimits, Isolation, RepoOptions, work_in_isolation};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
+use tiphys_repo::{AzureWorkload, DiskCache, GitLimits, Isolation, RepoOptions, work_in_isolation};
 
 const LIMITS: GitLimits = GitLimits::DEFAULT;
 
@@ -77,11 +82,23 @@ pub struct GitArgs {
         env = "TIPHYS_JSONNET_MEMORY_MIB"
     )]
     jsonnet_memory_mib: u64,
+    /// Most bytes of rendered manifests and of lists of refs that are kept on disk for the next start,
+    /// beside the copies of repositories, where their folder outlives the process; 0: none are kept
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = 1 << 30,
+        env = "TIPHYS_RENDER_CACHE_BYTES"
+    )]
+    render_cache_bytes: u64,
     #[command(flatten)]
     pub limits: SourceLimitArgs,
     #[command(flatten)]
     plugins: PluginArgs,
 }
+
+/// The folder for rendered manifests, among those of the repositories.
+const RENDERED: &str = "rendered";
 
 /// The role of a process that evaluates Jsonnet for another one. Not for users.
 pub const WORKER: &str = "jsonnet-worker";
@@ -106,6 +123,18 @@ impl GitArgs {
             args: vec![WORKER.to_owned(), self.jsonnet_memory_mib.to_string()],
             workers: std::thread::available_parallelism().map_or(2, usize::from),
         }
+    }
+
+    /// What was rendered before, in the folder of the copies of repositories; `None`: nothing is to be
+    /// kept.
+    pub fn disk_cache(&self, repositories: &Path) -> anyhow::Result<Option<DiskCache>> {
+        if self.render_cache_bytes == 0 {
+            return Ok(None);
+        }
+        let opened = DiskCache::open(&repositories.join(RENDERED), self.render_cache_bytes);
+        opened
+            .map(Some)
+            .context("rendered manifests cannot be kept; --render-cache-bytes=0 keeps none")
     }
 
     pub fn options(&self) -> RepoOptions {

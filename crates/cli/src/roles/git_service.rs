@@ -1,7 +1,10 @@
 //! What the services that work with repositories for others have in common: the repo-server and the
 //! commit server. Main type: [`GitServiceArgs`].
 
-use super::{controller::terminated, git::GitArgs, metrics, repositories::RepositoryArgs};
+use super::{
+    call_timing::CallTimingArgs, controller::terminated, git::GitArgs, metrics,
+    repositories::RepositoryArgs,
+};
 use anyhow::Context as _;
 use clap::Args;
 use std::{net::IpAddr, path::PathBuf, sync::Arc};
@@ -39,14 +42,8 @@ pub struct GitServiceArgs {
         env = "ARGOCD_TLS_DATA_PATH"
     )]
     authorities: PathBuf,
-    /// Measure how long calls take: grpc_server_handling_seconds
-    #[arg(
-        long,
-        value_parser = clap::builder::BoolishValueParser::new(),
-        env = "ARGOCD_ENABLE_GRPC_TIME_HISTOGRAM",
-        hide = true
-    )]
-    grpc_time_histogram: bool,
+    #[command(flatten)]
+    timing: CallTimingArgs,
     #[command(flatten)]
     repositories: RepositoryArgs,
     #[command(flatten, next_help_heading = "Limits of repositories")]
@@ -94,10 +91,11 @@ impl GitServiceArgs {
         let contacts = ContactWatch::new(move |contact| counted.add(contact));
         let options = RepoOptions {
             contacts: contacts.with_waits(move |took| waited.waited(took)),
+            disk_cache: repositories.disk_cache(&self.git)?,
             ..options
         };
         let repos = Repos::with_options(&repositories.path, options);
-        let server = make(repos)?.timing_calls(self.grpc_time_histogram);
+        let server = make(repos)?.timing_calls(self.timing.is_on());
         let server = Arc::new(server);
         let Service {
             name,

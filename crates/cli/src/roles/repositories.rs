@@ -4,7 +4,7 @@ use super::git::GitArgs;
 use anyhow::Context;
 use clap::Args;
 use std::{os::unix::fs::DirBuilderExt, path::PathBuf};
-use tiphys_repo::RepoOptions;
+use tiphys_repo::{DiskCache, RepoOptions};
 
 #[derive(Args, Debug)]
 pub struct RepositoryArgs {
@@ -22,6 +22,17 @@ pub struct RepositoryArgs {
 pub struct Repositories {
     pub path: PathBuf,
     temporary: bool,
+}
+
+impl Repositories {
+    /// What was rendered before. A folder that is removed with this process has nothing for the next
+    /// one.
+    pub fn disk_cache(&self, git: &GitArgs) -> anyhow::Result<Option<DiskCache>> {
+        if self.temporary {
+            return Ok(None);
+        }
+        git.disk_cache(&self.path)
+    }
 }
 
 impl Drop for Repositories {
@@ -92,5 +103,54 @@ pub async fn check_local(options: impl Fn(&[&str]) -> RepoOptions) {
         assert_eq!(resolve(&[], &url).await, Err(refusal));
         let allowed = resolve(&["--allow-file-repositories"], &url).await;
         assert_eq!(allowed, Ok(repository.head()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        repositories: RepositoryArgs,
+        #[command(flatten)]
+        git: GitArgs,
+    }
+
+    #[test]
+    fn what_was_rendered_is_kept_where_the_folder_stays() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("copies");
+        let named = format!("--repositories={}", path.display());
+        let is_kept = |flags: &[&str]| {
+            let words: Vec<&str> = ["tiphys"]
+                .into_iter()
+                .chain(flags.iter().copied())
+                .collect();
+            let line = Line::parse_from(words);
+            let made = line.repositories.folder().expect("made");
+            let cache = made.disk_cache(&line.git);
+            cache
+                .map(|cache| cache.is_some())
+                .map_err(|e| format!("{e:#}"))
+        };
+        assert_eq!(is_kept(&[]), Ok(false));
+        assert_eq!(is_kept(&[&named, "--render-cache-bytes=0"]), Ok(false));
+        assert!(!path.join("rendered").exists());
+        assert_eq!(is_kept(&[&named]), Ok(true));
+        let rendered = path.join("rendered");
+        fs::set_permissions(&rendered, fs::Permissions::from_mode(0o777)).expect("ours");
+        let refused = is_kept(&[&named]).expect_err("others may write to it");
+        assert_eq!(
+            refused,
+            format!(
+                "rendered manifests cannot be kept; --render-cache-bytes=0 keeps none: everybody may \
+                 write to folder {} for what was rendered (mode 0777); run chmod 700 on it",
+                rendered.display()
+            )
+        );
     }
 }

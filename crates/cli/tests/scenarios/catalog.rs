@@ -481,6 +481,7 @@ fn committed(repositories: &Repositories<'_>, deploy: &Repo, install: &[&str]) {
         "{said}"
     );
     let file = deploy.git(&["show", "catalog/shop-1.0.0:apps/shop.yaml"]);
+    assert!(!file.contains("\nstatus:"), "{file}");
     for part in ["kind: Application", "targetRevision: 1.0.0", "colour: blue"] {
         assert!(file.contains(part), "{part}: {file}");
     }
@@ -640,6 +641,7 @@ fn a_private_chart_is_installed_by_the_control_plane() {
     let preview = repositories.catalog(&preview);
     assert!(preview.contains("name: shop-near"), "{preview}");
     let printed = repositories.catalog(&["install", "near", "shop", "--config", &config]);
+    assert!(!printed.contains("\nstatus:"), "{printed}");
     assert!(
         printed.contains("catalog.tiphys.dev/repository: team/private"),
         "{printed}"

@@ -16,7 +16,7 @@ use std::{
 };
 use tempfile::TempDir;
 use tiphys_testkit::{
-    Ended, Options, PATIENCE, Tiphys,
+    Api, Ended, Options, PATIENCE, Tiphys,
     charts::{FileServer, plain_chart},
     eventually, free_port, namespaced, output_of,
     postgres::{Postgres, USER},
@@ -311,6 +311,130 @@ fn chosen(user: &User, url: &str) {
     );
 }
 
+/// From a chart of the server to a release, its next version and back, without data of this machine.
+#[test]
+fn a_chart_of_the_server_is_installed_upgraded_and_rolled_back() {
+    let server = FileServer::start();
+    publish(&server, "/charts", "web", &["1.0.0"]);
+    let (mut tiphys, kube) = Tiphys::ready(&Options {
+        program: program(),
+        ..Options::default()
+    });
+    kube.namespace("charts");
+    let repositories = Repositories::new(&kube, &tiphys, "charts");
+    let hourly = json!({"interval": "1h"});
+    repositories.create("good", &format!("{}/charts", server.url()), &hourly);
+    repositories.until("good", "Ready", |status| status["charts"] == 1);
+    drop(tiphys.login());
+    let user = User::new(signed_in(&tiphys, &repositories));
+    installs(&user, &kube);
+
+    publish(&server, "/charts", "web", &["1.0.0", "1.1.0"]);
+    user.says(&["sync", "charts/good"]);
+    repositories.until("good", "Ready", |status| status["versions"] == 2);
+    let updates = user.says(&["updates", "-o", "json"]);
+    let updates: Value = serde_json::from_str(&updates).expect("JSON");
+    let wanted = json!([{
+        "application": "argocd/shop", "chart": "charts/good/web",
+        "version": "1.0.0", "newest": "1.1.0",
+    }]);
+    assert_eq!(updates, wanted);
+    let elsewhere = ["updates", "-N", "nowhere", "-o", "json"];
+    assert_eq!(user.says(&elsewhere).trim(), "[]");
+
+    let preview = user.says(&["upgrade", "shop", "--dry-run"]);
+    for part in ["1.0.0 -> 1.1.0\n", "-  version: 1.0.0", "+  version: 1.1.0"] {
+        assert!(preview.contains(part), "{part}: {preview}");
+    }
+    let upgraded = user.says(&["upgrade", "shop", "--yes"]);
+    let end = "application 'shop' upgraded to 1.1.0\n";
+    assert!(upgraded.ends_with(end), "{upgraded}");
+    runs(&kube, "1.1.0");
+    let preview = user.says(&["rollback", "shop", "--preview"]);
+    for part in ["< targetRevision: 1.1.0", "+  version: 1.0.0"] {
+        assert!(preview.contains(part), "{part}: {preview}");
+    }
+    let back = user.says(&["rollback", "shop", "--yes"]);
+    let end = "application 'shop' rolled back to 1.0.0\n";
+    assert!(back.ends_with(end), "{back}");
+    runs(&kube, "1.0.0");
+    let applications = namespaced("argoproj.io/v1alpha1", "argocd", "applications");
+    let app = kube.find(&format!("{applications}/shop"));
+    let app = app.expect("the Application");
+    for (key, wanted) in [("version", "1.0.0"), ("repository", "charts/good")] {
+        let key = format!("catalog.tiphys.dev/{key}");
+        assert_eq!(app["metadata"]["annotations"][&key], wanted, "{app}");
+    }
+    let colour = &app["spec"]["source"]["helm"]["valuesObject"]["colour"];
+    assert_eq!(colour, "blue", "{app}");
+
+    // The server decides what its projects permit.
+    let projects = namespaced("argoproj.io/v1alpha1", "argocd", "appprojects");
+    let narrow = json!({"spec": {"sourceRepos": ["https://elsewhere.example/*"]}});
+    kube.patch(&format!("{projects}/default"), &narrow);
+    eventually(PATIENCE, "the project refuses it", || {
+        let ended = user.run(&["install", "web", "other", "--create"]);
+        match ended.code {
+            Some(0) => Err("it was created".to_owned()),
+            _ if ended.stderr.contains("is not permitted in project") => Ok(()),
+            _ => Err(ended.stderr),
+        }
+    });
+    assert!(!user.own().exists(), "nothing of this machine was asked");
+    let refused = user.fails(&["install", "web", "--diff", "--local"]);
+    assert!(refused.contains("--diff needs a server"), "{refused}");
+}
+
+/// Waits until this version is in the cluster.
+fn runs(kube: &Api, version: &str) {
+    let path = namespaced("v1", "shop", "configmaps") + "/shop-web";
+    eventually(PATIENCE, &format!("{version} runs"), || {
+        match kube.find(&path) {
+            Some(map) if map["data"]["version"] == version => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    });
+}
+
+fn installs(user: &User, kube: &Api) {
+    let install = |colour: &str, more: &[&str]| {
+        let colour = format!("colour={colour}");
+        user.says(&[&["install", "web", "shop", "--set", &colour], more].concat())
+    };
+    let manifests = install("blue", &["--preview"]);
+    for part in ["name: shop-web", "colour: blue"] {
+        assert!(manifests.contains(part), "{part}: {manifests}");
+    }
+    assert_eq!(install("blue", &["--dry-run"]), manifests);
+    let difference = install("blue", &["--diff"]);
+    let added = "=== ConfigMap shop/shop-web (added)\n";
+    assert!(difference.starts_with(added), "{difference}");
+    let printed = install("blue", &[]);
+    assert!(!printed.contains("\nstatus:"), "{printed}");
+    for part in [
+        "catalog.tiphys.dev/repository: charts/good",
+        "catalog.tiphys.dev/version: 1.0.0",
+        "targetRevision: 1.0.0",
+        "colour: blue",
+    ] {
+        assert!(printed.contains(part), "{part}: {printed}");
+    }
+    let created = install("blue", &["--auto-sync", "--create"]);
+    assert_eq!(created, "application 'shop' created\n");
+    runs(kube, "1.0.0");
+    let difference = install("green", &["--diff"]);
+    for part in [
+        "=== ConfigMap shop/shop-web (changed)\n",
+        "-  colour: blue\n",
+        "+  colour: green\n",
+    ] {
+        assert!(difference.contains(part), "{part}: {difference}");
+    }
+    assert_eq!(install("blue", &["--diff"]), "Nothing would change.\n");
+    let unknown = user.fails(&["install", "web", "--version", "9.9.9"]);
+    assert!(unknown.contains("has no version"), "{unknown}");
+}
+
 /// The program under the name of Argo CD's server.
 struct Role {
     named: Named,
@@ -419,7 +543,40 @@ fn reads(words: &[&str], variables: &[(&str, &str)], refuses_without: bool) {
         user.says(&["versions", "web", "-o", "name"]),
         "1.1.0\n1.0.0\n"
     );
+    installs_from(&user, &kube, &format!("{}/good", server.url()));
     end(role.plane, &log);
+}
+
+/// What the role offers for the charts of its database, for somebody who has none.
+fn installs_from(user: &User, kube: &Api, url: &str) {
+    let version = ["--version", "1.0.0"];
+    let install = ["install", "team/good/web", "shop", "--preview"];
+    let manifests = user.says(&[&install[..], &version].concat());
+    assert!(manifests.contains("version: 1.0.0"), "{manifests}");
+    let application = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": "shop"},
+        "spec": {
+            "project": "default",
+            "source": {"repoURL": url, "chart": "web", "targetRevision": "1.0.0"},
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": "shop"},
+        },
+    });
+    let applications = namespaced("argoproj.io/v1alpha1", "argocd", "applications");
+    kube.create(&applications, &application);
+    eventually(PATIENCE, "its update is found", || {
+        let updates = user.says(&["updates", "-o", "json"]);
+        let updates: Value = serde_json::from_str(&updates).expect("JSON");
+        match updates[0]["newest"] == "1.1.0" {
+            true => Ok(()),
+            false => Err(updates.to_string()),
+        }
+    });
+    let upgrade = user.says(&["upgrade", "shop", "--preview"]);
+    assert!(upgrade.contains("+  version: 1.1.0"), "{upgrade}");
+    let never = user.fails(&["rollback", "shop", "--preview"]);
+    assert!(never.contains("never had another version"), "{never}");
+    assert!(!user.own().exists(), "nothing of this machine was asked");
 }
 
 #[test]

@@ -338,12 +338,9 @@ fn the_name_alone_makes_the_role() {
         ended.code == Some(1) && ended.stderr.contains("/nowhere/config"),
         "{ended:?}"
     );
-    let ended = output_of(&program(), &["argocd-dex"]);
+    let ended = output_of(&program(), &["argocd-dex", "rundex", "--nope"]);
     assert!(
-        ended.code == Some(1)
-            && ended
-                .stderr
-                .contains("argocd-dex is not a role of this program yet"),
+        ended.code == Some(1) && ended.stderr.contains("Usage: argocd-dex rundex"),
         "{ended:?}"
     );
 }

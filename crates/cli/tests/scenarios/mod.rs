@@ -10,11 +10,13 @@ mod catalog;
 mod catalog_server;
 mod charts;
 mod deletion;
+mod dex;
 mod disturbed;
 mod dropin;
 mod good;
 mod hooks;
 mod limits;
+mod outage;
 mod pods;
 mod renderer;
 mod rollout;
@@ -83,6 +85,7 @@ scenarios!(
     dropin::the_controllers_place_is_taken,
     dropin::the_set_controllers_place_is_taken,
     dropin::shards_are_shared_as_argo_cds_are,
+    dex::dex_runs_with_what_the_settings_say,
     server::the_servers_place_is_taken,
     takeover::a_replica_that_dies_is_taken_over;
     // Scenarios for a real cluster only.

@@ -178,4 +178,26 @@ fn a_set_is_planned_confirmed_and_restored() {
     session.runs(&["appset", "delete", "fleet", "--yes", "--wait"]);
     let gone = session.ends(&["appset", "plan", "fleet"]);
     assert_eq!(gone.code, Some(20), "{gone:?}");
+    the_set_is_restored(&session);
+}
+
+/// With what it kept.
+fn the_set_is_restored(session: &Session) {
+    eventually(PATIENCE, "it is kept", || {
+        let listed = session.ends(&["appset", "restore", "fleet"]);
+        match listed.code == Some(0) && listed.stdout.contains("fleet-3 ") {
+            true => Ok(()),
+            false => Err(format!("{listed:?}")),
+        }
+    });
+    let restored = session.runs(&["appset", "restore", "fleet", "--all"]);
+    assert!(
+        restored.contains("application 'fleet-3' restored\n"),
+        "{restored}"
+    );
+    assert!(restored.ends_with("fleet' restored\n"), "{restored}");
+    assert_eq!(session.applications(), 12);
+    let again = session.ends(&["appset", "restore", "fleet", "--set-only"]);
+    assert_eq!(again.code, Some(20), "{again:?}");
+    assert!(again.stderr.contains("exists"), "{again:?}");
 }

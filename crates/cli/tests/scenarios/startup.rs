@@ -3,7 +3,13 @@
 
 use crate::scenarios::world::program;
 use serde_json::json;
-use std::{fs, net::TcpListener, path::Path, process::Command};
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    path::Path,
+    process::Command,
+};
 use tempfile::TempDir;
 use tiphys_testkit::{Ended, Options, PATIENCE, Repo, Tiphys, eventually, namespaced, output_of};
 
@@ -876,4 +882,72 @@ fn what_keeps_a_resource_from_being_healthy_is_said() {
             .unwrap_or_else(|| panic!("{command:?}: {out}"));
         assert!(reasons.lines().any(is_reason), "{command:?}: {out}");
     }
+}
+
+/// The first answer to a request without TLS, as far as there is one.
+fn plain_answer(address: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    stream
+        .set_read_timeout(Some(PATIENCE))
+        .expect("a socket has a timeout");
+    let request = format!("GET /api/version HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    let mut answer = [0; 64];
+    let _ = stream.write_all(request.as_bytes());
+    let read = stream.read(&mut answer).unwrap_or_default();
+    String::from_utf8_lossy(&answer[..read]).into_owned()
+}
+
+#[test]
+fn with_tls_what_is_printed_works_and_nothing_is_served_without() {
+    let tiphys = Tiphys::start(&Options {
+        program: program(),
+        arguments: vec!["--tls".into()],
+        ..Options::default()
+    });
+    let address = tiphys.url.trim_start_matches("http://").to_owned();
+    let hint = format!("login {address} --insecure --username admin");
+    let out = eventually(PATIENCE, "the introduction is printed", || {
+        let out = tiphys.stdout();
+        let is_whole = out.contains("Ctrl-C stops.");
+        if is_whole { Ok(out) } else { Err(out) }
+    });
+    assert!(out.contains(&format!("https://{address}")), "{out}");
+    assert!(
+        !out.contains("--plaintext") && !out.contains("http://"),
+        "{out}"
+    );
+    let after = |before: &str| {
+        let line = out.lines().find_map(|line| line.split_once(before));
+        line.unwrap_or_else(|| panic!("`{before}` is missing: {out}"))
+            .1
+    };
+    let password = after("admin / ").split_whitespace().next();
+    let password = password.expect("the first start prints it");
+    assert_eq!(after(&hint).trim(), "", "{out}");
+
+    let folder = TempDir::new().expect("a folder");
+    let config = folder.path().join("config");
+    let run = |words: &str, more: &[&str]| {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        output_of(
+            &program(),
+            &[&words[..], more, &["--config", shown(&config)]].concat(),
+        )
+    };
+    let who = ["--password", password];
+    for other in [
+        format!("login {address} --username admin"),
+        format!("login {address} --plaintext --username admin"),
+    ] {
+        let refused = run(&other, &who);
+        assert_ne!(refused.code, Some(0), "{other}: {refused:?}");
+        assert!(!refused.stderr.contains(password), "{refused:?}");
+    }
+    let login = run(&hint, &who);
+    assert_eq!(login.code, Some(0), "{login:?}");
+    let list = run("app list", &[]);
+    assert_eq!(list.code, Some(0), "{list:?}");
+    let plain = plain_answer(&address);
+    assert!(!plain.starts_with("HTTP/1.1 200"), "{plain}");
+    assert_eq!(tiphys.interrupt().code, Some(0));
 }

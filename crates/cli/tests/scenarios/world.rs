@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 use tiphys_testkit::{Api, Options, PATIENCE, Tiphys, apps_path, eventually, namespaced};
@@ -35,6 +35,16 @@ impl World {
             },
             None,
         ))
+    }
+
+    /// An embedded control plane in a folder that outlives it.
+    pub fn in_folder(scenario: &str, data: &Path) -> Self {
+        let options = Options {
+            program: program(),
+            data: Some(data.to_owned()),
+            ..Options::default()
+        };
+        Self::start(scenario, options, None)
     }
 
     /// `None` unless `TIPHYS_TEST_REAL=1`; then `KUBECONFIG` names the cluster (`scripts/test-real`

@@ -58,12 +58,12 @@ pub struct Target {
 
 impl AppSpecCommand {
     pub async fn run(self) -> Result<(), Failure> {
-        let (create, target) = match self {
+        let (mut create, target) = match self {
             Self::GetReconcileResults(command) => return command.run().await,
             Self::DiffReconcileResults(command) => return command.run(),
             Self::GenerateSpec { create, target } => (create, target),
         };
-        let apps = create.applications()?;
+        let apps = create.applications().await?;
         let [app] = apps.as_slice() else {
             return Err(Failure::error(
                 "failed to generate spec, more than one application is not supported",

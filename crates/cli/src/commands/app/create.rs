@@ -1,11 +1,12 @@
-//! `app create`: from flags, or from files with Applications.
+//! `app create`: from flags, or from Applications in a file, of a URL or from standard input.
 
 use super::{AppRef, pairs, spec::AppOptions};
 use crate::{
     client::{Client, ConnectArgs, Failure},
+    commands::apply::source::{read_one, shown},
     output,
 };
-use std::{collections::BTreeMap, io::Read as _};
+use std::collections::BTreeMap;
 use tiphys_api::{
     Application,
     constants::{API_VERSION, RESOURCES_FINALIZER},
@@ -21,7 +22,7 @@ pub struct Create {
     /// A name for the app, ignored if a file is set (DEPRECATED)
     #[arg(long)]
     name: Option<String>,
-    /// Filename of Kubernetes manifests for the app, `-` for standard input
+    /// Filename or URL of Kubernetes manifests for the app, `-` for standard input
     #[arg(long, short)]
     file: Option<String>,
     /// Allows to override application with the same name even if supplied application spec is
@@ -65,23 +66,6 @@ fn parse(bytes: &[u8], file: &str) -> Result<Vec<Application>, Failure> {
     apps.collect()
 }
 
-fn read(file: &str) -> Result<Vec<u8>, Failure> {
-    if file.starts_with("http://") || file.starts_with("https://") {
-        return Err(Failure::error(format!(
-            "{file}: reading from a URL is not supported yet: download the file and name it with --file"
-        )));
-    }
-    let mut bytes = Vec::new();
-    let read = match file {
-        "-" => std::io::stdin()
-            .lock()
-            .read_to_end(&mut bytes)
-            .map(|_| bytes),
-        _ => std::fs::read(file),
-    };
-    read.map_err(|e| Failure::file(file, &e))
-}
-
 impl Create {
     /// The file with Applications, if one is named.
     pub fn file(&self) -> Option<&str> {
@@ -89,11 +73,13 @@ impl Create {
     }
 
     /// The Applications to create.
-    pub fn applications(&self) -> Result<Vec<Application>, Failure> {
+    pub async fn applications(&mut self) -> Result<Vec<Application>, Failure> {
+        self.options.download().await?;
         let mut apps = match self.file.as_deref().filter(|f| !f.is_empty()) {
             None => vec![self.of_flags()?],
             Some(file) => {
-                let mut apps = parse(&read(file)?, file)?;
+                let bytes = read_one(file).await.map_err(Failure::error)?;
+                let mut apps = parse(&bytes, &shown(file))?;
                 // Input from a pipe is complete.
                 if file != "-" {
                     apps.iter_mut().try_for_each(|app| self.adjust(app))?;
@@ -170,8 +156,8 @@ impl Create {
         self.options.apply(app, None)
     }
 
-    pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
-        let apps = self.applications()?;
+    pub async fn run(mut self, args: &ConnectArgs) -> Result<(), Failure> {
+        let apps = self.applications().await?;
         let client = super::super::connect(args).await?;
         for app in apps {
             self.create(&client, app).await?;
@@ -247,14 +233,13 @@ mod tests {
         create: Create,
     }
 
-    fn create(words: &[&str]) -> Result<Vec<Application>, Failure> {
-        Program::parse_from([&["create"], words].concat())
-            .create
-            .applications()
+    async fn create(words: &[&str]) -> Result<Vec<Application>, Failure> {
+        let mut program = Program::parse_from([&["create"], words].concat());
+        program.create.applications().await
     }
 
-    #[test]
-    fn from_flags() {
+    #[tokio::test]
+    async fn from_flags() {
         let apps = create(&[
             "guestbook",
             "--repo",
@@ -271,6 +256,7 @@ mod tests {
             "note",
             "--set-finalizer",
         ])
+        .await
         .expect("valid flags");
         let app = &apps[0];
         assert_eq!(
@@ -291,8 +277,8 @@ mod tests {
         );
         assert_eq!(app.metadata.finalizers, [RESOURCES_FINALIZER]);
         assert!(app.spec.sync_policy.is_none());
-        assert!(create(&["a", "--name", "b"]).is_err());
-        assert!(create(&[]).is_err());
+        assert!(create(&["a", "--name", "b"]).await.is_err());
+        assert!(create(&[]).await.is_err());
     }
 
     #[test]

@@ -83,11 +83,12 @@ pub async fn details(
             let nodes: ApplicationTree = client
                 .unary("/application.ApplicationService/ResourceTree", query)
                 .await?;
+            let unreadable = states::unreadable(&nodes);
             if nodes.nodes.is_empty() {
-                return Ok(String::new());
+                return Ok(unreadable);
             }
             Ok(format!(
-                "\n{}",
+                "\n{}{unreadable}",
                 states::tree(
                     app,
                     &nodes,

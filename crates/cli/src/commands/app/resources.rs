@@ -1,6 +1,9 @@
 //! `app resources`.
 
-use super::{AppRef, states::age};
+use super::{
+    AppRef,
+    states::{age, unreadable},
+};
 use crate::{
     client::{ConnectArgs, Failure},
     output::{
@@ -80,11 +83,12 @@ impl Resources {
         let tree: ApplicationTree = client
             .unary("/application.ApplicationService/ResourceTree", query)
             .await?;
+        let unreadable = unreadable(&tree);
         let is_tree = is_tree(&self.output);
         let mut items = items(tree, self.orphaned, is_tree);
         self.sort_by.sort(&mut items, FIELDS)?;
         let now = Timestamp::now().as_second();
-        output::print(&rows(&items, &self.output, now));
+        output::print(&format!("{}{unreadable}", rows(&items, &self.output, now)));
         Ok(())
     }
 }
@@ -149,6 +153,22 @@ fn rows(items: &[Item], format: &str, now: i64) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn kinds_that_could_not_be_read_are_named() {
+        let tree = |kinds: serde_json::Value| -> ApplicationTree {
+            serde_json::from_value(json!({"unreadableKinds": kinds})).expect("a tree")
+        };
+        let kinds = json!([{"kind": "Pod", "message": "pods is forbidden"},
+            {"group": "metrics.k8s.io", "kind": "*", "message": "away"}]);
+        let expected = "
+Objects may be missing, because these kinds could not be read:
+  Pod: pods is forbidden
+  *.metrics.k8s.io: away
+";
+        assert_eq!(unreadable(&tree(kinds)), expected);
+        assert_eq!(unreadable(&tree(json!([]))), "");
+    }
 
     #[test]
     fn formats() {

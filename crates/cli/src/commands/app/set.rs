@@ -22,11 +22,12 @@ pub struct Set {
 }
 
 impl Set {
-    pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
+    pub async fn run(mut self, args: &ConnectArgs) -> Result<(), Failure> {
         if self.options.is_empty() {
             log::error("Please set at least one option to update");
             return Err(Failure::misuse());
         }
+        self.options.download().await?;
         let app_ref = AppRef::new(&self.app, self.app_namespace.as_deref());
         let client = super::super::connect(args).await?;
         let mut app = super::get(&client, &app_ref, None).await?;

@@ -1,7 +1,10 @@
 //! Flags that describe a source and its rendering. Main type: [`SourceOptions`].
 
-use crate::client::Failure;
-use std::{fs, path::PathBuf};
+use crate::{
+    client::Failure,
+    commands::apply::source::{is_url, read_one, shown},
+};
+use std::fs;
 use tiphys_api::{
     meta::{IntOrString, Json},
     source::{
@@ -85,9 +88,12 @@ struct HelmOptions {
     /// Ignore locally missing valueFiles when setting helm template --values
     #[arg(long)]
     ignore_missing_value_files: Option<bool>,
-    /// Filename to import as a literal Helm values block
+    /// Filename or URL to import as a literal Helm values block
     #[arg(long, value_name = "FILE")]
-    values_literal_file: Option<PathBuf>,
+    values_literal_file: Option<String>,
+    /// The values, if they come from a URL and were fetched.
+    #[arg(skip)]
+    values_literal: Option<Vec<u8>>,
     /// Helm release-name
     #[arg(long)]
     release_name: Option<String>,
@@ -230,6 +236,17 @@ pub fn add_parameter(
 }
 
 impl SourceOptions {
+    /// Fetches the values, if a flag names them by URL.
+    pub async fn download(&mut self) -> Result<(), Failure> {
+        if let Some(url) = &self.helm.values_literal_file
+            && is_url(url)
+        {
+            let text = read_one(url).await.map_err(Failure::error)?;
+            self.helm.values_literal = Some(text);
+        }
+        Ok(())
+    }
+
     pub fn apply(&self, source: &mut ApplicationSource) -> Result<(), Failure> {
         set(&mut source.repo_url, &self.repo);
         set(&mut source.path, &self.path);
@@ -315,18 +332,26 @@ impl DirectoryOptions {
 }
 
 impl HelmOptions {
+    /// The text of the values block.
+    fn values_text(&self, file: &str) -> Result<Vec<u8>, Failure> {
+        match &self.values_literal {
+            Some(text) => Ok(text.clone()),
+            None => fs::read(file).map_err(|e| Failure::file(file, &e)),
+        }
+    }
+
     fn apply(&self, helm: &mut ApplicationSourceHelm) -> Result<(), Failure> {
         if !self.values.is_empty() {
             helm.value_files.clone_from(&self.values);
         }
         if let Some(file) = &self.values_literal_file {
-            let text = fs::read_to_string(file).map_err(|e| Failure::file(file, &e))?;
+            let text = self.values_text(file)?;
+            let file = shown(file);
             // As an object, which is how Argo CD's command line stores it.
-            let value =
-                yaml::parse_document(text.as_bytes(), &Limits::default(), Duplicates::LastWins)
-                    .map_err(|e| Failure::error(format!("{}: {e}", file.display())))?;
+            let value = yaml::parse_document(&text, &Limits::default(), Duplicates::LastWins)
+                .map_err(|e| Failure::error(format!("{file}: {e}")))?;
             if !value.is_object() && !value.is_null() {
-                let text = format!("{}: the values are not an object", file.display());
+                let text = format!("{file}: the values are not an object");
                 return Err(Failure::error(text));
             }
             helm.values = String::new();

@@ -38,7 +38,8 @@ pub struct RemoveSource {
 }
 
 impl AddSource {
-    pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
+    pub async fn run(mut self, args: &ConnectArgs) -> Result<(), Failure> {
+        self.options.download().await?;
         let app_ref = AppRef::new(&self.app, self.app_namespace.as_deref());
         let client = super::super::connect(args).await?;
         let mut app = super::get(&client, &app_ref, None).await?;

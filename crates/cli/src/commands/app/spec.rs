@@ -97,6 +97,11 @@ impl AppOptions {
             }
     }
 
+    /// Fetches what flags name by URL; to be called before the options are applied.
+    pub async fn download(&mut self) -> Result<(), Failure> {
+        self.source.download().await
+    }
+
     /// Changes the source at `position` of an Application with several, or its only one, and the
     /// rest of the spec.
     pub fn apply(&self, app: &mut Application, position: Option<usize>) -> Result<(), Failure> {

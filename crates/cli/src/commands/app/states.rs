@@ -200,6 +200,23 @@ pub fn rows(app: &Application) -> String {
     table::table(&header, states(app, &[]).iter().map(ResourceState::row))
 }
 
+/// The kinds that could not be read, below a tree that may lack objects of them; empty if there are
+/// none.
+pub fn unreadable(tree: &ApplicationTree) -> String {
+    if tree.unreadable_kinds.is_empty() {
+        return String::new();
+    }
+    let lines: String = tree
+        .unreadable_kinds
+        .iter()
+        .map(|kind| match kind.group.as_str() {
+            "" => format!("  {}: {}\n", kind.kind, kind.message),
+            group => format!("  {}.{group}: {}\n", kind.kind, kind.message),
+        })
+        .collect();
+    format!("\nObjects may be missing, because these kinds could not be read:\n{lines}")
+}
+
 /// The same as a tree, including objects that the resources own.
 pub fn tree(app: &Application, nodes: &ApplicationTree, detailed: bool, now: i64) -> String {
     let by_name: BTreeMap<String, ResourceState> = states(app, &[])

@@ -71,7 +71,7 @@ impl FileArgs {
                     ));
                 }
                 places.push(Place::Stdin);
-            } else if name.starts_with("http://") || name.starts_with("https://") {
+            } else if is_url(name) {
                 places.push(Place::Url(name.clone()));
             } else {
                 match files(name, self.recursive) {
@@ -113,14 +113,17 @@ impl Place {
             Self::File(path) => {
                 let data = fs::File::open(&path)
                     .map_err(|e| format!("open {}: {}", path.display(), crate::client::reason(&e)));
+                let data = data.and_then(|file| {
+                    limited(file).map_err(|e| format!("read {}: {e}", path.display()))
+                });
                 Text {
                     source: path.display().to_string(),
-                    data: data.and_then(limited),
+                    data,
                 }
             }
             Self::Url(url) => Text {
                 data: download(&url).await,
-                source: url,
+                source: shown(&url),
             },
         }
     }
@@ -130,12 +133,48 @@ impl Place {
 pub async fn read_one(name: &str) -> Result<Vec<u8>, String> {
     let place = match name {
         "-" => Place::Stdin,
-        _ if name.starts_with("http://") || name.starts_with("https://") => {
-            Place::Url(name.to_owned())
-        }
+        _ if is_url(name) => Place::Url(name.to_owned()),
         _ => Place::File(PathBuf::from(name)),
     };
     place.read().await.data
+}
+
+/// Whether a name is that of something to download.
+pub fn is_url(name: &str) -> bool {
+    ["http://", "https://"].iter().any(|scheme| {
+        name.get(..scheme.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    })
+}
+
+/// The name of an input for messages: a URL's user and password are secrets, and its query may hold
+/// a signature or a token.
+pub fn shown(name: &str) -> String {
+    if !is_url(name) {
+        return name.to_owned();
+    }
+    let mut shown = without_user(name);
+    if let Some(at) = shown.find('?') {
+        shown.replace_range(at + 1.., "******");
+    }
+    shown
+}
+
+fn without_user(name: &str) -> String {
+    if let Ok(mut url) = reqwest::Url::parse(name) {
+        let has_user = url.password().is_some() || !url.username().is_empty();
+        if !has_user {
+            return name.to_owned();
+        }
+        if url.set_password(None).is_ok() && url.set_username("").is_ok() {
+            return url.to_string();
+        }
+    }
+    // Where the password ends is not known: it may have any character.
+    match (name.split_once("://"), name.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://{rest}"),
+        _ => name.to_owned(),
+    }
 }
 
 fn limited(from: impl std::io::Read) -> Result<Vec<u8>, String> {
@@ -151,10 +190,14 @@ fn limited(from: impl std::io::Read) -> Result<Vec<u8>, String> {
 }
 
 async fn download(url: &str) -> Result<Vec<u8>, String> {
+    // A redirect to another host gets nothing of the first URL, which may hold a password or a
+    // signature: neither as credentials nor as `Referer`.
     let client = reqwest::Client::builder()
         .timeout(URL_TIMEOUT)
+        .referer(false)
         .build()
         .map_err(|e| e.to_string())?;
+    let named = shown(url);
     let mut problem = String::new();
     for attempt in 0..ATTEMPTS {
         if attempt > 0 {
@@ -163,14 +206,17 @@ async fn download(url: &str) -> Result<Vec<u8>, String> {
         let mut response = match client.get(url).send().await {
             Ok(response) => response,
             Err(e) => {
-                problem = format!("unable to read URL {url:?}: {}", root_cause(&e));
+                problem = format!(
+                    "unable to read URL {named:?}: {}",
+                    root_cause(&e.without_url())
+                );
                 continue;
             }
         };
         let status = response.status();
         if status.as_u16() != 200 {
             problem = format!(
-                "unable to read URL {url:?}, server reported {status}, status code={}",
+                "unable to read URL {named:?}, server reported {status}, status code={}",
                 status.as_u16()
             );
             if status.is_server_error() {
@@ -179,10 +225,15 @@ async fn download(url: &str) -> Result<Vec<u8>, String> {
             break;
         }
         let mut data = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|e| root_cause(&e))? {
+        while let Some(chunk) = response.chunk().await.map_err(|e| {
+            format!(
+                "unable to read URL {named:?}: {}",
+                root_cause(&e.without_url())
+            )
+        })? {
             data.extend_from_slice(&chunk);
             if data.len() as u64 > MAX_INPUT {
-                return Err(format!("{url} is larger than {} MiB", MAX_INPUT >> 20));
+                return Err(format!("{named} is larger than {} MiB", MAX_INPUT >> 20));
             }
         }
         return Ok(data);
@@ -318,5 +369,36 @@ mod tests {
         assert_eq!(names("s*/*.yml", false), ["sub/d.yml"]);
         assert_eq!(names("c.txt", false), ["c.txt"]);
         assert!(files("no/such/*.yaml", false).is_err());
+    }
+
+    #[test]
+    fn urls_are_shown_without_their_passwords() {
+        for (name, is, expected) in [
+            (
+                "HTTPS://u:p@a.example/x?y=1",
+                true,
+                "https://a.example/x?******",
+            ),
+            (
+                "https://a.example/x?token=hidden#part",
+                true,
+                "https://a.example/x?******",
+            ),
+            // No URLs: the port is none.
+            ("https://u:hid/den@a.example/x", true, "https://a.example/x"),
+            (
+                "https://u:hid@den@a.example:no/x?signature=hidden",
+                true,
+                "https://a.example:no/x?******",
+            ),
+            ("https://a.example:no/x", true, "https://a.example:no/x"),
+            ("http://token@a.example/x", true, "http://a.example/x"),
+            ("https://a.example", true, "https://a.example"),
+            ("https:/a", false, "https:/a"),
+            ("dir/http://x", false, "dir/http://x"),
+            ("é", false, "é"),
+        ] {
+            assert_eq!((is_url(name), shown(name).as_str()), (is, expected));
+        }
     }
 }

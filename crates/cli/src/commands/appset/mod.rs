@@ -6,6 +6,7 @@ mod rollout;
 mod wait;
 
 use super::{
+    apply::source::{read_one, shown},
     connect,
     prompt::{self, Answer},
 };
@@ -17,7 +18,7 @@ use crate::{
         summary, table, time,
     },
 };
-use std::io::{IsTerminal as _, Read as _};
+use std::io::IsTerminal as _;
 use tiphys_api::{
     Application, ApplicationSet,
     application_set::{ApplicationSetCondition, ApplicationSetList},
@@ -73,7 +74,7 @@ pub enum AppSetCommand {
     },
     /// Create one or more ApplicationSets
     Create {
-        /// YAML or JSON; - reads standard input
+        /// File or URL with YAML or JSON; - reads standard input
         file: String,
         /// Allows to override ApplicationSet with the same name even if supplied ApplicationSet
         /// spec is different from existing spec
@@ -99,7 +100,7 @@ pub enum AppSetCommand {
     },
     /// Generate apps of ApplicationSet rendered templates
     Generate {
-        /// YAML or JSON; - reads standard input
+        /// File or URL with YAML or JSON; - reads standard input
         file: String,
         /// Output format. One of: json|yaml|wide
         #[arg(long, short, default_value = "wide", value_name = "FORMAT")]
@@ -176,7 +177,7 @@ impl AppSetCommand {
             } => {
                 let client = connect(args).await?;
                 let waits = (wait || allow_deletions) && !dry_run;
-                for mut set in sets(&file, appset_namespace)? {
+                for mut set in sets(&file, appset_namespace).await? {
                     if waits {
                         wait::ask(&mut set);
                     }
@@ -184,6 +185,7 @@ impl AppSetCommand {
                         applicationset: Some(set),
                         upsert,
                         dry_run,
+                        restore: false,
                     };
                     let created = create(&client, request, &output).await?;
                     if waits {
@@ -200,7 +202,7 @@ impl AppSetCommand {
                 appset_namespace,
                 sort_by,
             } => {
-                let mut sets = sets(&file, appset_namespace)?;
+                let mut sets = sets(&file, appset_namespace).await?;
                 let (Some(set), true) = (sets.pop(), sets.is_empty()) else {
                     return Err(Failure::error("Input file must contain one ApplicationSet"));
                 };
@@ -242,6 +244,7 @@ async fn get(
     let query = ApplicationSetGetQuery {
         name,
         appset_namespace,
+        deleted: false,
     };
     let mut set: ApplicationSet = client.unary(GET, query).await?;
     typed(&mut set);
@@ -252,14 +255,10 @@ fn typed(set: &mut ApplicationSet) {
     (set.api_version, set.kind) = (API_VERSION.to_owned(), KIND.to_owned());
 }
 
-/// The sets of a file.
-fn sets(file: &str, namespace: Option<String>) -> Result<Vec<ApplicationSet>, Failure> {
-    let mut bytes = Vec::new();
-    match file {
-        "-" => std::io::stdin().lock().read_to_end(&mut bytes).map(drop),
-        _ => std::fs::read(file).map(|read| bytes = read),
-    }
-    .map_err(|e| Failure::file(file, &e))?;
+/// The sets of a file, of a URL or from standard input.
+async fn sets(file: &str, namespace: Option<String>) -> Result<Vec<ApplicationSet>, Failure> {
+    let bytes = read_one(file).await.map_err(Failure::error)?;
+    let file = shown(file);
     let failed = |why: String| Failure::error(format!("{file}: {why}"));
     let documents = yaml::parse_documents(&bytes, &yaml::Limits::default())
         .map_err(|e| failed(e.to_string()))?;

@@ -5,7 +5,7 @@
 use super::{GENERATE, get, qualified, rollout::Rollout, sets, split};
 use crate::{
     client::{Client, ConnectArgs, Failure},
-    commands::{app, connect},
+    commands::{app, apply::source::is_url, connect},
     output::{self, table},
 };
 use jiff::Timestamp;
@@ -79,11 +79,11 @@ impl PlanCommand {
     /// The set as it would be: a file's takes the place of an existing one, as with `--upsert`.
     async fn set(&self, client: &Client) -> Result<ApplicationSet, Failure> {
         let named = async |namespace: String, name: String| get(client, namespace, name).await;
-        if self.set != "-" && !Path::new(&self.set).exists() {
+        if self.set != "-" && !is_url(&self.set) && !Path::new(&self.set).exists() {
             let (namespace, name) = split(&self.set, self.appset_namespace.clone());
             return named(namespace, name).await;
         }
-        let mut found = sets(&self.set, self.appset_namespace.clone())?;
+        let mut found = sets(&self.set, self.appset_namespace.clone()).await?;
         let (Some(mut set), true) = (found.pop(), found.is_empty()) else {
             return Err(Failure::error("Input file must contain one ApplicationSet"));
         };
@@ -116,7 +116,10 @@ async fn planned(
     let request = ApplicationSetGenerateRequest {
         application_set: Some(set.clone()),
     };
-    let generated: ApplicationSetGenerateResponse = client.unary(GENERATE, request).await?;
+    let mut generated: ApplicationSetGenerateResponse = client.unary(GENERATE, request).await?;
+    for app in &mut generated.applications {
+        app.metadata.namespace.clone_from(&set.metadata.namespace);
+    }
     let query = ApplicationQuery {
         app_namespace: Some(set.metadata.namespace.clone()),
         ..ApplicationQuery::default()

@@ -1,7 +1,7 @@
 //! `appset confirm-deletion`, `appset restore`: deletions of a set that wait, and those that were
 //! made.
 
-use super::{CREATE, get, qualified, split, wait};
+use super::{CREATE, GET, get, qualified, split, typed, wait};
 use crate::{
     client::{Client, ConnectArgs, Failure},
     commands::connect,
@@ -11,7 +11,10 @@ use jiff::Timestamp;
 use tiphys_api::{
     Application, ApplicationSet,
     constants::DELETION_APPROVED,
-    rpc::{application::ApplicationCreateRequest, application_set::ApplicationSetCreateRequest},
+    rpc::{
+        application::ApplicationCreateRequest,
+        application_set::{ApplicationSetCreateRequest, ApplicationSetGetQuery},
+    },
 };
 use tiphys_appset::tombstone::{self, Tombstone};
 
@@ -29,6 +32,31 @@ impl SetRef {
     async fn get(&self, client: &Client) -> Result<ApplicationSet, Failure> {
         let (namespace, name) = split(&self.appset, self.appset_namespace.clone());
         get(client, namespace, name).await
+    }
+
+    /// The set, or what is kept of it since it was deleted.
+    async fn find(&self, client: &Client) -> Result<Found, Failure> {
+        let missing = match self.get(client).await {
+            Ok(set) => return Ok(Found::Here(set)),
+            Err(error) if error.status == Some(tonic::Code::NotFound) => error,
+            Err(error) => return Err(error),
+        };
+        let (appset_namespace, name) = split(&self.appset, self.appset_namespace.clone());
+        let query = ApplicationSetGetQuery {
+            name,
+            appset_namespace,
+            deleted: true,
+        };
+        let set: Result<ApplicationSet, _> = client.unary(GET, query).await;
+        match set {
+            Ok(mut set) => {
+                typed(&mut set);
+                Ok(Found::Deleted(set))
+            }
+            // Of Argo CD's server, too, which does not know the field.
+            Err(status) if status.code() == tonic::Code::NotFound => Err(missing),
+            Err(status) => Err(status.into()),
+        }
     }
 
     pub async fn confirm(&self, args: &ConnectArgs) -> Result<(), Failure> {
@@ -56,8 +84,17 @@ pub async fn confirm(client: &Client, set: ApplicationSet) -> Result<Application
         applicationset: Some(approved),
         upsert: true,
         dry_run: false,
+        restore: false,
     };
     Ok(client.unary(CREATE, request).await?)
+}
+
+/// Where the deleted Applications of a set are.
+enum Found {
+    /// In the set's annotation.
+    Here(ApplicationSet),
+    /// The set itself was deleted.
+    Deleted(ApplicationSet),
 }
 
 #[derive(clap::Args)]
@@ -66,37 +103,81 @@ pub struct RestoreCommand {
     set: SetRef,
     /// The Applications to restore; without any, those that can be restored are listed
     apps: Vec<String>,
-    /// Restore all Applications that can be restored
+    /// Restore all Applications that can be restored, and the ApplicationSet if it was deleted
     #[arg(long, conflicts_with = "apps")]
     all: bool,
+    /// Restore the ApplicationSet if it was deleted, and no Applications: it generates its own
+    #[arg(long, conflicts_with_all = ["apps", "all"])]
+    set_only: bool,
 }
 
 impl RestoreCommand {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
         let client = connect(args).await?;
-        let set = self.set.get(&client).await?;
-        let stones = tombstone::read(&set).map_err(|e| Failure::error(e.to_string()))?;
-        if self.apps.is_empty() && !self.all {
+        let found = self.set.find(&client).await?;
+        let (set, is_deleted) = match &found {
+            Found::Here(set) => (set, false),
+            Found::Deleted(set) => (set, true),
+        };
+        let stones = tombstone::read(set).map_err(|e| Failure::error(e.to_string()))?;
+        let lists = self.apps.is_empty() && !self.all && !self.set_only;
+        if lists {
+            if is_deleted {
+                let name = qualified(set);
+                eprintln!("ApplicationSet '{name}' was deleted; --all and --set-only restore it");
+            }
             output::print(&rows(&stones));
             return Ok(());
         }
-        for app in chosen(&stones, &self.apps, &qualified(&set))? {
-            let request = ApplicationCreateRequest {
-                application: app.restored(),
-                upsert: Some(false),
-                // Its repository may be away: it shall come back nevertheless.
-                validate: Some(false),
-            };
-            let restored: Application = client
-                .unary("/application.ApplicationService/Create", request)
-                .await?;
-            output::print(&format!(
-                "application '{}' restored\n",
-                restored.metadata.name
-            ));
+        if self.set_only && !is_deleted {
+            let name = qualified(set);
+            return Err(Failure::error(format!("ApplicationSet '{name}' exists")));
+        }
+        if !self.set_only {
+            for app in chosen(&stones, &self.apps, &qualified(set))? {
+                create(&client, app).await?;
+            }
+        }
+        // After its Applications: it takes those over that it generates.
+        if is_deleted && self.apps.is_empty() {
+            restore(&client, set).await?;
         }
         Ok(())
     }
+}
+
+async fn create(client: &Client, app: &Tombstone) -> Result<(), Failure> {
+    let request = ApplicationCreateRequest {
+        application: app.restored(),
+        upsert: Some(false),
+        // Its repository may be away: it shall come back nevertheless.
+        validate: Some(false),
+    };
+    let restored: Application = client
+        .unary("/application.ApplicationService/Create", request)
+        .await?;
+    output::print(&format!(
+        "application '{}' restored\n",
+        restored.metadata.name
+    ));
+    Ok(())
+}
+
+/// The server has what is not shown here, such as passwords of URLs.
+async fn restore(client: &Client, set: &ApplicationSet) -> Result<(), Failure> {
+    let mut named = ApplicationSet::default();
+    named.metadata.name.clone_from(&set.metadata.name);
+    named.metadata.namespace.clone_from(&set.metadata.namespace);
+    let request = ApplicationSetCreateRequest {
+        applicationset: Some(named),
+        upsert: false,
+        dry_run: false,
+        restore: true,
+    };
+    let restored: ApplicationSet = client.unary(CREATE, request).await?;
+    let name = qualified(&restored);
+    output::print(&format!("ApplicationSet '{name}' restored\n"));
+    Ok(())
 }
 
 fn rows(stones: &[Tombstone]) -> String {

@@ -1,13 +1,14 @@
 //! `catalog install`: from a chart to an Application.
 
 use super::{
-    better, called,
+    Catalogue, better, called,
     commit::{Change, CommitArgs},
     failed, is_ours,
     read::Opened,
+    server::Server,
 };
 use crate::{
-    client::{ConnectArgs, Failure},
+    client::{Client, ConnectArgs, Failure},
     commands::{
         connect,
         helm::{sources, values::ValueArgs},
@@ -27,18 +28,20 @@ use tiphys_api::{
 use tiphys_catalog::{
     CatalogError, RepoSpec, Store,
     model::{Chart, ChartVersion},
-    release::{Origin, digest_of, install::Install as Wanted, schema},
+    release::{ANNOTATION, Origin, digest_of, install::Install as Wanted, schema},
 };
 use tiphys_render::helm::{
     HelmError, Limits, ParsedChart, PrintOptions, RenderOptions, chart::Chart as HelmChart,
     check_installable, values::Values,
 };
 
+const PREVIEW: &str = "/catalog.CatalogService/PreviewInstall";
+
 /// Make an Application of a chart
 ///
 /// The chart is fetched and must be the one that the catalogue knows; the values must fit its
-/// schema, and it must render. Then the Application is printed, committed to Git with --commit-to,
-/// or created with --create.
+/// schema, and it must render. A server fetches and renders the charts of its catalogue itself.
+/// Then the Application is printed, committed to Git with --commit-to, or created with --create.
 #[derive(clap::Args)]
 #[command(disable_version_flag = true)]
 pub struct Install {
@@ -64,8 +67,11 @@ pub struct Install {
     #[arg(long)]
     auto_sync: bool,
     /// Print the manifests that it would apply instead
-    #[arg(long, conflicts_with_all = ["create", "commit_to"])]
+    #[arg(long, visible_alias = "dry-run", conflicts_with_all = ["create", "commit_to"])]
     preview: bool,
+    /// Print what it would change in the cluster instead, as a server's catalogue knows it
+    #[arg(long, conflicts_with_all = ["preview", "create", "commit_to"])]
+    diff: bool,
     /// Create the Application, in the control plane that you are logged in to
     #[arg(long, conflicts_with = "commit_to")]
     create: bool,
@@ -73,73 +79,138 @@ pub struct Install {
     git: CommitArgs,
 }
 
+/// What would be installed, whoever has prepared it.
+struct Prepared {
+    application: Value,
+    manifests: String,
+    /// What is worth to know.
+    notes: Vec<String>,
+    chart: String,
+    version: String,
+    /// What would change in the cluster; `None`: that was not asked, or is not known.
+    difference: Option<String>,
+}
+
 impl Install {
-    pub async fn run(self, store: Arc<Store>, args: &ConnectArgs) -> Result<(), Failure> {
-        let opened = Opened::new(&store, &self.chart)?;
-        let origin = Origin::new(&store, opened.id.clone(), opened.chart.clone());
+    pub async fn run(self, of: &Catalogue, args: &ConnectArgs) -> Result<(), Failure> {
+        let values = self.values.read(&Limits::default());
+        let values = values.map_err(|e| Failure::error(e.to_string()))?;
+        let prepared = match of {
+            Catalogue::Of(server) => self.there(server, &values).await?,
+            Catalogue::Here(_) if self.diff => {
+                return Err(Failure::error(
+                    "--diff needs a server with a catalogue: that of this machine does not know \
+                     what is in the cluster",
+                ));
+            }
+            Catalogue::Here(store) => self.here(store, values, args).await?,
+        };
+        for note in &prepared.notes {
+            eprintln!("note: {note}");
+        }
+        if self.diff {
+            let unknown = || Failure::error("the manifests could not be compared with the cluster");
+            let difference = prepared.difference.ok_or_else(unknown)?;
+            output::print(match difference.as_str() {
+                "" => "Nothing would change.\n",
+                difference => difference,
+            });
+            return Ok(());
+        }
+        if self.preview {
+            output::print(&prepared.manifests);
+            return Ok(());
+        }
+        if let Some(url) = &self.git.commit_to {
+            return self.committed(url, &prepared).await;
+        }
+        if !self.create {
+            output::print(&output::yaml(&prepared.application)?);
+            return Ok(());
+        }
+        let client = of.control_plane(args).await?;
+        created(&client, &prepared.application).await
+    }
+
+    /// By a server, which fetches and renders the chart of its catalogue.
+    async fn there(&self, server: &Server, values: &Values) -> Result<Prepared, Failure> {
+        let chart = server.place(&self.chart, self.version.as_deref()).await?;
+        let request = InstallRequest {
+            compare: self.diff,
+            ..self.request(chart, values)
+        };
+        prepared(server.ask(PREVIEW, request).await?)
+    }
+
+    /// From a database of this machine, or by the control plane, where it has the credentials.
+    async fn here(
+        &self,
+        store: &Arc<Store>,
+        values: Values,
+        args: &ConnectArgs,
+    ) -> Result<Prepared, Failure> {
+        let opened = Opened::new(store, &self.chart)?;
+        let origin = Origin::new(store, opened.id.clone(), opened.chart.clone());
         let origin = origin.map_err(failed)?;
         let wanted = self.version.as_deref();
         let known = wanted.and_then(|wanted| origin.installed(wanted));
         let version = known.map_or_else(|| opened.version(wanted), Ok)?;
-        let is_ours = is_ours(&store, &opened.id)?;
-        let values = self.values.read(&Limits::default());
-        let values = values.map_err(|e| Failure::error(e.to_string()))?;
-        let named = (opened.chart.name.clone(), version.version.clone());
-        let (manifests, application, notes) =
-            match self.fetch(Arc::clone(&store), &opened, version).await {
-                Ok(archive) => {
-                    let manifests = self.rendered(&archive, &opened.chart, &values);
-                    let (manifests, unknown) = manifests.map_err(|e| {
-                        let (name, version) = (&opened.chart.name, &version.version);
-                        Failure::error(format!("{name} {version} cannot be installed: {e}"))
-                    })?;
-                    let digest = digest_of(&version.digest, &archive);
-                    let repository = called(&opened.id);
-                    let install = self.wanted(values);
-                    let mut application =
-                        install.application(&origin, &repository, version, &digest);
-                    let notes = unknown.iter().map(|reference| schema::note(reference));
-                    let notes: Vec<String> = notes.collect();
-                    if !notes.is_empty() {
-                        // Else nobody could render it.
-                        application["spec"]["source"]["helm"]["skipSchemaValidation"] = true.into();
-                    }
-                    (manifests, application, notes)
-                }
-                // The credentials of a cluster's repositories are in the cluster.
-                Err(CatalogError::Repo(e)) if !is_ours => {
-                    let asked = self.by_control_plane(&opened, version, &values, args);
-                    asked.await.map_err(|why| better(why, e.into()))?
-                }
-                Err(e) => return Err(failed(e)),
-            };
-        for note in &notes {
-            eprintln!("note: {note}");
-        }
-        if self.preview {
-            output::print(&manifests);
-            return Ok(());
-        }
+        let is_ours = is_ours(store, &opened.id)?;
+        let prepared = match self.fetch(Arc::clone(store), &opened, version).await {
+            Ok(archive) => self.rendered_here(&archive, &origin, version, values)?,
+            // The credentials of a cluster's repositories are in the cluster.
+            Err(CatalogError::Repo(e)) if !is_ours => {
+                let asked = self.by_control_plane(&opened, version, &values, args);
+                asked.await.map_err(|why| better(why, e.into()))?
+            }
+            Err(e) => return Err(failed(e)),
+        };
         if self.create || self.git.commit_to.is_some() {
             // Its defaults: an upgrade compares with them when no repository has them any more.
-            origin.keep(&store, &named.1).map_err(failed)?;
+            origin.keep(store, &version.version).map_err(failed)?;
         }
-        if let Some(url) = &self.git.commit_to {
-            return self.committed(url, &application, &named).await;
-        }
-        if !self.create {
-            output::print(&output::yaml(&application)?);
-            return Ok(());
-        }
-        self.created(&application, args).await
+        Ok(prepared)
     }
 
-    async fn committed(
+    fn rendered_here(
         &self,
-        url: &str,
-        application: &Value,
-        (chart, version): &(String, String),
-    ) -> Result<(), Failure> {
+        archive: &[u8],
+        origin: &Origin,
+        version: &ChartVersion,
+        values: Values,
+    ) -> Result<Prepared, Failure> {
+        let manifests = self.rendered(archive, &origin.chart, &values);
+        let (manifests, unknown) = manifests.map_err(|e| {
+            let (name, version) = (&origin.chart.name, &version.version);
+            Failure::error(format!("{name} {version} cannot be installed: {e}"))
+        })?;
+        let digest = digest_of(&version.digest, archive);
+        let repository = called(&origin.repo);
+        let install = self.wanted(values);
+        let mut application = install.application(origin, &repository, version, &digest);
+        let notes = unknown.iter().map(|reference| schema::note(reference));
+        let notes: Vec<String> = notes.collect();
+        if !notes.is_empty() {
+            // Else nobody could render it.
+            application["spec"]["source"]["helm"]["skipSchemaValidation"] = true.into();
+        }
+        Ok(Prepared {
+            application,
+            manifests,
+            notes,
+            chart: origin.chart.name.clone(),
+            version: version.version.clone(),
+            difference: None,
+        })
+    }
+
+    async fn committed(&self, url: &str, prepared: &Prepared) -> Result<(), Failure> {
+        let Prepared {
+            application,
+            chart,
+            version,
+            ..
+        } = prepared;
         let change = Change {
             application,
             version,
@@ -156,36 +227,36 @@ impl Install {
         self.git.install(url, &change).await
     }
 
-    /// The manifests, the Application and what is worth to know, from the control plane that one is
-    /// logged in to.
+    /// The same from the control plane that one is logged in to.
     async fn by_control_plane(
         &self,
         opened: &Opened,
         version: &ChartVersion,
         values: &Values,
         args: &ConnectArgs,
-    ) -> Result<(String, Value, Vec<String>), Failure> {
+    ) -> Result<Prepared, Failure> {
         let client = connect(args).await?;
-        let request = InstallRequest {
-            chart: ChartRequest {
-                namespace: opened.id.namespace.clone(),
-                repository: opened.id.name.clone(),
-                path: opened.chart.path(),
-                version: version.version.clone(),
-            },
-            name: self.release(&opened.chart).to_owned(),
+        let chart = ChartRequest {
+            namespace: opened.id.namespace.clone(),
+            repository: opened.id.name.clone(),
+            path: opened.chart.path(),
+            version: version.version.clone(),
+        };
+        prepared(client.unary(PREVIEW, self.request(chart, values)).await?)
+    }
+
+    /// What a control plane is asked to prepare.
+    fn request(&self, chart: ChartRequest, values: &Values) -> InstallRequest {
+        InstallRequest {
+            chart,
+            name: self.name.clone().unwrap_or_default(),
             project: self.project.clone(),
             dest_server: self.dest_server.clone(),
-            dest_namespace: self.namespace(&opened.chart).to_owned(),
+            dest_namespace: self.dest_namespace.clone().unwrap_or_default(),
             values: tiphys_gocompat::yaml::to_string(&values.clone().into()),
             auto_sync: self.auto_sync,
-        };
-        let preview: InstallResponse = client
-            .unary("/catalog.CatalogService/PreviewInstall", request)
-            .await?;
-        let application = serde_json::to_value(&preview.application)
-            .map_err(|e| Failure::error(e.to_string()))?;
-        Ok((preview.manifests, application, preview.notes))
+            compare: false,
+        }
     }
 
     async fn fetch(
@@ -241,22 +312,52 @@ impl Install {
             auto_sync: self.auto_sync,
         }
     }
+}
 
-    /// Whether the project permits it is decided there.
-    async fn created(&self, application: &Value, args: &ConnectArgs) -> Result<(), Failure> {
-        let application: Application = serde_json::from_value(application.clone())
-            .map_err(|e| Failure::error(e.to_string()))?;
-        let client = connect(args).await?;
-        let request = ApplicationCreateRequest {
-            application,
-            upsert: Some(false),
-            validate: Some(true),
-        };
-        let created: Application = client
-            .unary("/application.ApplicationService/Create", request)
-            .await?;
-        let name = &created.metadata.name;
-        output::print(&format!("application '{name}' created\n"));
-        Ok(())
+/// What a control plane has prepared.
+fn prepared(preview: InstallResponse) -> Result<Prepared, Failure> {
+    let InstallResponse {
+        application,
+        manifests,
+        notes,
+        difference,
+        compared,
+    } = preview;
+    let noted = |key: &str| {
+        let known = &application.metadata.annotations;
+        let found = known.get(&format!("{ANNOTATION}/{key}"));
+        found.cloned().unwrap_or_default()
+    };
+    let (chart, version) = (noted("chart"), noted("version"));
+    let application = serde_json::to_value(&application);
+    let mut application = application.map_err(|e| Failure::error(e.to_string()))?;
+    // It has none yet, and an empty one has no place in a file.
+    if let Value::Object(fields) = &mut application {
+        fields.remove("status");
     }
+    Ok(Prepared {
+        application,
+        manifests,
+        notes,
+        chart,
+        version,
+        difference: compared.then_some(difference),
+    })
+}
+
+/// Whether the project permits it is decided there.
+async fn created(client: &Client, application: &Value) -> Result<(), Failure> {
+    let application: Application =
+        serde_json::from_value(application.clone()).map_err(|e| Failure::error(e.to_string()))?;
+    let request = ApplicationCreateRequest {
+        application,
+        upsert: Some(false),
+        validate: Some(true),
+    };
+    let created: Application = client
+        .unary("/application.ApplicationService/Create", request)
+        .await?;
+    let name = &created.metadata.name;
+    output::print(&format!("application '{name}' created\n"));
+    Ok(())
 }

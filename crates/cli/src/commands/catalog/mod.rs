@@ -15,7 +15,10 @@ mod upgrade;
 
 use crate::{
     client::{Client, ConnectArgs, Failure},
-    commands::app::{self, AppRef},
+    commands::{
+        self,
+        app::{self, AppRef},
+    },
     private,
     roles::{catalog::FILE, up::default_folder},
 };
@@ -37,9 +40,8 @@ const NAMESPACE: &str = "default";
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-repos, sync, problems, search, show, versions and values ask the server that you are logged in to,
-or that --server or ARGOCD_SERVER names. Without a server, or with --local or --data, they ask the
-catalogue of this machine, in which install, updates, upgrade and rollback find charts, too.
+The catalogue is that of the server that you are logged in to, or that --server or ARGOCD_SERVER
+names. Without a server, or with --local or --data, it is that of this machine.
 
 Examples:
   # Of the server that you are logged in to, else of this machine
@@ -67,17 +69,6 @@ pub struct CatalogArgs {
 
 #[derive(clap::Subcommand)]
 enum CatalogCommand {
-    #[command(flatten)]
-    Asking(Asking),
-    Install(Box<install::Install>),
-    Updates(updates::Updates),
-    Upgrade(Box<upgrade::Upgrade>),
-    Rollback(rollback::Rollback),
-}
-
-// The commands for which a server has calls. This is no help text, so it is no doc comment.
-#[derive(clap::Subcommand)]
-enum Asking {
     /// Manage the chart repositories of the catalogue
     #[command(subcommand)]
     Repos(repos::ReposCommand),
@@ -87,6 +78,10 @@ enum Asking {
     Show(read::Show),
     Versions(read::Versions),
     Values(read::Values),
+    Install(Box<install::Install>),
+    Updates(updates::Updates),
+    Upgrade(Box<upgrade::Upgrade>),
+    Rollback(rollback::Rollback),
 }
 
 impl CatalogArgs {
@@ -96,24 +91,16 @@ impl CatalogArgs {
             local,
             command,
         } = self;
-        match command {
-            CatalogCommand::Asking(command) => {
-                let is_here = local == Some(true) || data.is_some();
-                let of = match is_here || !knows_server(connect)? {
-                    true => Catalogue::Here(open(data)?),
-                    false => Catalogue::Of(Box::new(Server::connect(connect).await?)),
-                };
-                command.run(&of, connect).await
-            }
-            CatalogCommand::Install(command) => command.run(open(data)?, connect).await,
-            CatalogCommand::Updates(command) => command.run(open(data)?, connect).await,
-            CatalogCommand::Upgrade(command) => command.run(open(data)?, connect).await,
-            CatalogCommand::Rollback(command) => command.run(open(data)?, connect).await,
-        }
+        let is_here = local == Some(true) || data.is_some();
+        let of = match is_here || !knows_server(connect)? {
+            true => Catalogue::Here(open(data)?),
+            false => Catalogue::Of(Box::new(Server::connect(connect).await?)),
+        };
+        command.run(&of, connect).await
     }
 }
 
-impl Asking {
+impl CatalogCommand {
     async fn run(self, of: &Catalogue, connect: &ConnectArgs) -> Result<(), Failure> {
         match self {
             Self::Repos(command) => command.run(of, connect).await,
@@ -123,6 +110,10 @@ impl Asking {
             Self::Show(command) => command.run(of).await,
             Self::Versions(command) => command.run(of).await,
             Self::Values(command) => command.run(of).await,
+            Self::Install(command) => command.run(of, connect).await,
+            Self::Updates(command) => command.run(of, connect).await,
+            Self::Upgrade(command) => command.run(of, connect).await,
+            Self::Rollback(command) => command.run(of, connect).await,
         }
     }
 }
@@ -142,6 +133,14 @@ enum Catalogue {
 }
 
 impl Catalogue {
+    /// The control plane, which has the Applications.
+    async fn control_plane(&self, connect: &ConnectArgs) -> Result<Client, Failure> {
+        match self {
+            Self::Here(_) => commands::connect(connect).await,
+            Self::Of(server) => Ok(server.client().clone()),
+        }
+    }
+
     /// The chart that a name means, with one of its versions; `None`: the newest.
     async fn shown(&self, name: &str, version: Option<&str>) -> Result<Shown, Failure> {
         match self {

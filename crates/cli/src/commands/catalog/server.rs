@@ -69,8 +69,19 @@ impl Server {
         page(self.ask(SEARCH, request).await?)
     }
 
+    pub fn client(&self) -> &Client {
+        &self.0
+    }
+
     /// The chart that a name means, with one of its versions.
     pub async fn shown(&self, name: &str, version: Option<&str>) -> Result<Shown, Failure> {
+        let request = self.place(name, version).await?;
+        let id = RepoId::new(&request.namespace, &request.repository);
+        Ok(shown(id, self.ask(GET, request).await?))
+    }
+
+    /// Where that is, as calls name it.
+    pub async fn place(&self, name: &str, version: Option<&str>) -> Result<ChartRequest, Failure> {
         let chart = name.rsplit_once('/').map_or(name, |(_, chart)| chart);
         let request = SearchRequest {
             names: vec![chart.to_owned()],
@@ -83,13 +94,12 @@ impl Server {
             (id, chart.path)
         });
         let (id, path) = meant(name, found.collect())?;
-        let request = ChartRequest {
-            namespace: id.namespace.clone(),
-            repository: id.name.clone(),
+        Ok(ChartRequest {
+            namespace: id.namespace,
+            repository: id.name,
             path,
             version: version.unwrap_or_default().to_owned(),
-        };
-        Ok(shown(id, self.ask(GET, request).await?))
+        })
     }
 
     /// The repositories that the user may see.

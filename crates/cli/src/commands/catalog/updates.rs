@@ -1,9 +1,9 @@
 //! `catalog updates`: Applications whose chart has a newer version.
 
-use super::{called, failed};
+use super::{Catalogue, NAMESPACE, called, failed, server::Server};
 use crate::{
     client::{ConnectArgs, Failure},
-    commands::{app, connect},
+    commands::app,
     output::{
         self,
         sort::{Field, SortBy},
@@ -11,12 +11,19 @@ use crate::{
     },
 };
 use serde::Serialize;
-use std::sync::Arc;
-use tiphys_api::{Application, rpc::application::ApplicationQuery};
+use tiphys_api::{
+    Application,
+    rpc::{
+        application::ApplicationQuery,
+        catalog::{self as rpc, ListRequest, UpdateList},
+    },
+};
 use tiphys_catalog::{
     Store,
     release::{Chosen, Origin},
 };
+
+const LIST: &str = "/catalog.CatalogService/ListUpdates";
 
 /// List the Applications whose chart has a newer version in the catalogue
 ///
@@ -63,16 +70,22 @@ const FIELDS: &[Field<Update>] = &[
 ];
 
 impl Updates {
-    pub async fn run(self, store: Arc<Store>, args: &ConnectArgs) -> Result<(), Failure> {
-        let client = connect(args).await?;
-        let query = ApplicationQuery {
-            app_namespace: Some(self.app_namespace.unwrap_or_default()),
-            ..Default::default()
+    pub async fn run(self, catalogue: &Catalogue, args: &ConnectArgs) -> Result<(), Failure> {
+        let mut updates = match catalogue {
+            Catalogue::Of(server) => self.asked(server).await?,
+            Catalogue::Here(store) => {
+                let client = catalogue.control_plane(args).await?;
+                let query = ApplicationQuery {
+                    app_namespace: Some(self.app_namespace.clone().unwrap_or_default()),
+                    ..Default::default()
+                };
+                let mut updates = Vec::new();
+                for application in app::list(&client, query).await? {
+                    updates.extend(of(&application, store)?);
+                }
+                updates
+            }
         };
-        let mut updates = Vec::new();
-        for application in app::list(&client, query).await? {
-            updates.extend(of(&application, &store)?);
-        }
         self.sort_by.sort(&mut updates, FIELDS)?;
         output::print(&match self.output.as_str() {
             "json" | "yaml" => output::document(&updates, &self.output)?,
@@ -100,6 +113,30 @@ impl Updates {
             other => return Err(output::unknown_format(other)),
         });
         Ok(())
+    }
+
+    /// From the server's catalogue.
+    async fn asked(&self, server: &Server) -> Result<Vec<Update>, Failure> {
+        let list: UpdateList = server.ask(LIST, ListRequest {}).await?;
+        let wanted = self.app_namespace.as_deref().unwrap_or_default();
+        let items = list.items.into_iter();
+        let items = items.filter(|item| wanted.is_empty() || item.namespace == wanted);
+        Ok(items.map(told).collect())
+    }
+}
+
+fn told(update: rpc::Update) -> Update {
+    // As other commands call what is in the namespace of the command line.
+    let short = update.chart.strip_prefix(&format!("{NAMESPACE}/"));
+    Update {
+        application: match update.namespace.as_str() {
+            "" => update.application,
+            namespace => format!("{namespace}/{}", update.application),
+        },
+        chart: short.unwrap_or(&update.chart).to_owned(),
+        version: update.version,
+        newest: update.newest,
+        origin_gone: update.origin_gone,
     }
 }
 

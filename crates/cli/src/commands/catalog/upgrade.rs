@@ -1,15 +1,14 @@
 //! `catalog upgrade`: an Application gets another version of its chart.
 
 use super::{
-    better, called,
+    Catalogue, better, called,
     commit::{Change, CommitArgs},
     failed, is_ours, write,
 };
 use crate::{
-    client::{ConnectArgs, Failure},
+    client::{Client, ConnectArgs, Failure},
     commands::{
         app::{self, AppRef},
-        connect,
         helm::values::ValueArgs,
         prompt,
     },
@@ -64,7 +63,7 @@ pub struct Upgrade {
     #[arg(long, short = 'N', value_name = "NAMESPACE")]
     app_namespace: Option<String>,
     /// Only print what would change
-    #[arg(long, conflicts_with_all = ["yes", "commit_to"])]
+    #[arg(long, visible_alias = "dry-run", conflicts_with_all = ["yes", "commit_to"])]
     preview: bool,
     /// Do not ask
     #[arg(long, short)]
@@ -74,25 +73,20 @@ pub struct Upgrade {
 }
 
 impl Upgrade {
-    pub async fn run(self, store: Arc<Store>, args: &ConnectArgs) -> Result<(), Failure> {
-        let client = connect(args).await?;
+    pub async fn run(self, of: &Catalogue, args: &ConnectArgs) -> Result<(), Failure> {
+        let client = of.control_plane(args).await?;
         let app_ref = AppRef::new(&self.app, self.app_namespace.as_deref());
         let app = app::get(&client, &app_ref, None).await?;
         let chosen = Chosen::one(&app, self.source_position).map_err(failed)?;
-        let origin = Origin::of(&store, chosen.source).map_err(failed)?;
-        let origin = origin.ok_or_else(|| failed(chosen.unknown()))?;
         let decided = self.values.read(&Limits::default());
         let decided = decided.map_err(|e| Failure::error(e.to_string()))?;
-        let plan = match self.plan(&store, (&chosen, &origin), &decided).await {
-            Ok(plan) => plan.response(&chosen, &origin, &called(&origin.repo)),
-            // The credentials of a cluster's repositories are in the cluster.
-            Err(CatalogError::Repo(e)) if !is_ours(&store, &origin.repo)? => {
-                let asked = client
-                    .unary(PREVIEW, self.request(&app_ref, &decided))
-                    .await;
-                asked.map_err(|why| better(why.into(), e.into()))?
+        let request = self.request(&app_ref, &decided);
+        let plan: UpgradeResponse = match of {
+            Catalogue::Of(server) => server.ask(PREVIEW, request).await?,
+            Catalogue::Here(store) => {
+                let asked = (&client, request);
+                self.planned(store, &chosen, decided, asked).await?
             }
-            Err(e) => return Err(failed(e)),
         };
         if self.git.commit_to.is_none() {
             output::print(&report(&plan));
@@ -121,6 +115,27 @@ impl Upgrade {
         Ok(())
     }
 
+    /// From a database of this machine, or by the control plane, where it has the credentials.
+    async fn planned(
+        &self,
+        store: &Arc<Store>,
+        chosen: &Chosen<'_>,
+        decided: Values,
+        (client, request): (&Client, UpgradeRequest),
+    ) -> Result<UpgradeResponse, Failure> {
+        let origin = Origin::of(store, chosen.source).map_err(failed)?;
+        let origin = origin.ok_or_else(|| failed(chosen.unknown()))?;
+        match self.plan(store, (chosen, &origin), decided).await {
+            Ok(plan) => Ok(plan.response(chosen, &origin, &called(&origin.repo))),
+            // The credentials of a cluster's repositories are in the cluster.
+            Err(CatalogError::Repo(e)) if !is_ours(store, &origin.repo)? => {
+                let asked = client.unary(PREVIEW, request).await;
+                asked.map_err(|why| better(why.into(), e.into()))
+            }
+            Err(e) => Err(failed(e)),
+        }
+    }
+
     async fn committed(&self, url: &str, plan: &UpgradeResponse) -> Result<(), Failure> {
         let application = serde_json::to_value(&plan.application);
         let application = application.map_err(|e| Failure::error(e.to_string()))?;
@@ -137,7 +152,7 @@ impl Upgrade {
         &self,
         store: &Arc<Store>,
         (chosen, origin): (&Chosen<'_>, &Origin),
-        decided: &Values,
+        decided: Values,
     ) -> Result<Plan, CatalogError> {
         let wanted = Wanted {
             source: chosen.source.clone(),
@@ -148,7 +163,7 @@ impl Upgrade {
                 Some(Prefer::Theirs) => merge::Prefer::Theirs,
                 _ => merge::Prefer::Ours,
             },
-            decided: decided.clone(),
+            decided,
             facts: chosen.facts(),
         };
         let status = store.repo(&origin.repo)?.unwrap_or_default();

@@ -39,28 +39,65 @@ pub(super) fn asked(program: &clap::Command, words: &[String]) -> Option<Vec<Str
             .nth(values.len())
             .or_else(|| command.get_positionals().last().filter(|arg| is_many(arg)))?;
         let help = argument.get_help().map(ToString::to_string);
-        let of_role = argument.get_id() == "role";
         let names = of_argument(argument.get_id().as_str(), &help.unwrap_or_default())?;
-        if of_role {
-            let project = (*values.first()?).to_owned();
-            let words = ["proj", "role", "list"].map(str::to_owned);
-            let asked = words.into_iter().chain([project]);
-            return Some(
-                asked
-                    .chain(["-o".into(), "name".into()])
-                    .chain(connection)
-                    .collect(),
-            );
-        }
         // What is created has no name yet.
         let is_new = ["add", "create"].contains(&command.get_name());
-        if is_new && names.starts_with(&format!("{parent} ")) {
+        if is_new && names.group() == parent {
             return None;
         }
         names
     };
-    let names = names.split(' ').map(str::to_owned);
-    Some(names.chain(connection).collect())
+    let mut asking = names.command(&values)?;
+    asking.append(&mut connection);
+    Some(asking)
+}
+
+/// What names are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Names {
+    Applications,
+    ApplicationSets,
+    Projects,
+    /// Those of the project that is the first value on the command line.
+    Roles,
+    Clusters,
+    Repositories,
+    Credentials,
+}
+
+impl Names {
+    /// The command that knows them.
+    fn group(self) -> &'static str {
+        match self {
+            Self::Applications => "app",
+            Self::ApplicationSets => "appset",
+            Self::Projects | Self::Roles => "proj",
+            Self::Clusters => "cluster",
+            Self::Repositories => "repo",
+            Self::Credentials => "repocreds",
+        }
+    }
+
+    /// The command that prints them.
+    fn command(self, values: &[&str]) -> Option<Vec<String>> {
+        let group = self.group();
+        let words = match self {
+            Self::Roles => vec![
+                group,
+                "role",
+                "list",
+                values.first().copied()?,
+                "-o",
+                "name",
+            ],
+            Self::Clusters => vec![group, "list", "-o", "server"],
+            Self::Repositories | Self::Credentials => vec![group, "list", "-o", "url"],
+            Self::Applications | Self::ApplicationSets | Self::Projects => {
+                vec![group, "list", "-o", "name"]
+            }
+        };
+        Some(words.into_iter().map(str::to_owned).collect())
+    }
 }
 
 /// The flag that a word names.
@@ -94,20 +131,16 @@ fn is_many(argument: &clap::Arg) -> bool {
         .is_some_and(|range| range.max_values() > 1)
 }
 
-const APPLICATIONS: &str = "app list -o name";
-const PROJECTS: &str = "proj list -o name";
-const CLUSTERS: &str = "cluster list -o server";
-
-fn of_flag(id: &str) -> Option<&'static str> {
+fn of_flag(id: &str) -> Option<Names> {
     match id {
-        "project" | "projects" => Some(PROJECTS),
-        "dest_server" | "cluster" => Some(CLUSTERS),
+        "project" | "projects" => Some(Names::Projects),
+        "dest_server" | "cluster" => Some(Names::Clusters),
         _ => None,
     }
 }
 
 /// By the name of the argument, and what its help says that it is: `name` is one of many things.
-fn of_argument(id: &str, help: &str) -> Option<&'static str> {
+fn of_argument(id: &str, help: &str) -> Option<Names> {
     let begins = |with: &[&str]| with.iter().any(|with| help.starts_with(with));
     if begins(&[
         "The application",
@@ -116,16 +149,16 @@ fn of_argument(id: &str, help: &str) -> Option<&'static str> {
     ]) || (id == "apps" && help.is_empty())
     {
         // What a command creates has no name to complete.
-        return (!help.contains("[default:")).then_some(APPLICATIONS);
+        return (!help.contains("[default:")).then_some(Names::Applications);
     }
     if begins(&["The project", "Name of the project", "Names of projects"]) {
-        return Some(PROJECTS);
+        return Some(Names::Projects);
     }
     if begins(&["The role"]) {
-        return Some("proj role list");
+        return Some(Names::Roles);
     }
     if begins(&["The ApplicationSet", "The ApplicationSets"]) {
-        return Some("appset list -o name");
+        return Some(Names::ApplicationSets);
     }
     if begins(&[
         "The cluster",
@@ -133,12 +166,12 @@ fn of_argument(id: &str, help: &str) -> Option<&'static str> {
         "Addresses or names of clusters",
     ]) || begins(&["Address or name of the cluster", "Name of the cluster"])
     {
-        return Some(CLUSTERS);
+        return Some(Names::Clusters);
     }
     if begins(&["URL of the repository", "URLs of repositories"]) {
-        return Some("repo list -o url");
+        return Some(Names::Repositories);
     }
-    begins(&["URLs of the credentials"]).then_some("repocreds list -o url")
+    begins(&["URLs of the credentials"]).then_some(Names::Credentials)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::{
 use crate::roles::{
     controller::terminated, logs::Logs, metrics, replicas::ReplicaArgs, wire::ControlPlane,
 };
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::Parser;
 use std::net::{Ipv4Addr, SocketAddr};
 use tiphys_controllers::{
@@ -38,13 +38,16 @@ pub struct Role {
     /// Sets that are reconciled at once
     #[arg(long, default_value_t = 10)]
     concurrent_reconciliations: usize,
+    /// Applications of one set that are written at once; 16 if it is not said
+    #[arg(long, value_name = "COUNT")]
+    concurrent_application_updates: Option<i64>,
     /// Labels of sets that the metric argocd_appset_labels shows
     #[arg(long, value_name = "LABEL", value_delimiter = ',')]
     metrics_applicationset_labels: Vec<String>,
     /// Only one of several replicas works
     #[arg(long)]
     enable_leader_election: bool,
-    /// Refused
+    /// Writes nothing, and logs which Applications it would create, update and delete
     #[arg(long)]
     dry_run: bool,
     /// Proxy for requests to hosts of Git
@@ -61,11 +64,7 @@ pub struct Role {
 
 impl Role {
     fn of(said: &Said) -> anyhow::Result<Self> {
-        let role: Self = arguments(said)?;
-        if role.dry_run {
-            bail!("dry-run is not there yet");
-        }
-        Ok(role)
+        arguments(said)
     }
 
     /// What does not override a setting of argocd-cmd-params-cm.
@@ -75,6 +74,10 @@ impl Role {
         let keeps_overrides = by_flag && !is_said("enable-policy-override");
         ControllerSettings {
             policy_override: keeps_overrides.then_some(true),
+            dry_run: self.dry_run,
+            concurrent_updates: self
+                .concurrent_application_updates
+                .map(|count| usize::try_from(count).unwrap_or_default().max(1)),
             hosts: HostSettings {
                 proxy: self.scm_proxy_url.clone(),
                 no_proxy: self.scm_no_proxy.clone(),
@@ -229,7 +232,48 @@ mod tests {
             assert_eq!(found.as_deref(), expected, "{text}");
         }
         assert!(address("7000").is_err() && address("").is_err());
-        let refused = said(&["--dry-run"], &[]).and_then(|said| Role::of(&said));
-        assert!(refused.is_err());
+    }
+
+    #[test]
+    fn concurrent_writes_are_those_that_are_said() {
+        let of = |words: &[&str], variables: &[(&str, &str)]| {
+            let said = said(words, variables).expect("valid");
+            let role = Role::of(&said).expect("valid");
+            role.settings(&said, None).concurrent_updates
+        };
+        for (value, expected) in [("3", 3), ("0", 1), ("-1", 1), ("500", 500)] {
+            let flag = format!("--concurrent-application-updates={value}");
+            assert_eq!(of(&[flag.as_str()], &[]), Some(expected), "{value}");
+        }
+        assert_eq!(of(&[], &[]), None, "not Argo CD's default of one");
+        // Argo CD takes 1 to 200 from the variable.
+        for (value, expected) in [
+            ("1", Some(1)),
+            ("200", Some(200)),
+            ("0", None),
+            ("-1", None),
+            ("201", None),
+            ("many", None),
+        ] {
+            let name = "ARGOCD_APPLICATIONSET_CONTROLLER_CONCURRENT_APPLICATION_UPDATES";
+            assert_eq!(of(&[], &[(name, value)]), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_dry_run_is_asked_for_by_flag_or_variable() {
+        let of = |words: &[&str], variables: &[(&str, &str)]| {
+            let said = said(words, variables).expect("valid");
+            Role::of(&said)
+                .expect("valid")
+                .settings(&said, None)
+                .dry_run
+        };
+        assert!(of(&["--dry-run"], &[]));
+        assert!(of(
+            &[],
+            &[("ARGOCD_APPLICATIONSET_CONTROLLER_DRY_RUN", "true")]
+        ));
+        assert!(!of(&["--dry-run=false"], &[]) && !of(&[], &[]));
     }
 }

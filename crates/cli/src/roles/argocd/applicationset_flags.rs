@@ -29,7 +29,7 @@ const ROWS: &[Row] = &[
     row("webhook-addr", "", Text, ":7000", Always("webhook-addr")),
     row("enable-leader-election", "ARGOCD_APPLICATIONSET_CONTROLLER_ENABLE_LEADER_ELECTION", Bool, "false", Flag("enable-leader-election")),
     row("concurrent-reconciliations", "ARGOCD_APPLICATIONSET_CONTROLLER_CONCURRENT_RECONCILIATIONS", Int, "10", Flag("concurrent-reconciliations")),
-    row("concurrent-application-updates", "ARGOCD_APPLICATIONSET_CONTROLLER_CONCURRENT_APPLICATION_UPDATES", Int, "1", Nothing),
+    row("concurrent-application-updates", "ARGOCD_APPLICATIONSET_CONTROLLER_CONCURRENT_APPLICATION_UPDATES", Int, "1", Flag("concurrent-application-updates")),
     row("webhook-parallelism-limit", "ARGOCD_APPLICATIONSET_CONTROLLER_WEBHOOK_PARALLELISM_LIMIT", Int, "50", Nothing),
     row("metrics-applicationset-labels", "", List, "", Flag("metrics-applicationset-labels")),
     row("enable-github-api-metrics", "ARGOCD_APPLICATIONSET_CONTROLLER_ENABLE_GITHUB_API_METRICS", Bool, "false", Nothing),

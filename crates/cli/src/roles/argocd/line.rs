@@ -5,7 +5,7 @@
 //! program, an invalid variable is ignored.
 
 use super::flags::{Here, Kind, NAMESPACE, Program, Row};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::RangeInclusive};
 use tiphys_cluster::records::SettingsOverrides;
 use tiphys_gocompat::duration;
 
@@ -251,7 +251,12 @@ fn of_variable(row: &Row, value: &str) -> Option<String> {
         Kind::Duration if is_fraction(value) => Some(value.to_owned()),
         Kind::Seconds | Kind::Duration => seconds().map(|seconds| format!("{seconds}s")),
         Kind::WholeSeconds => seconds().map(|seconds| seconds.to_string()),
-        Kind::Int | Kind::Float => checked(row.kind, value)
+        Kind::Int => value
+            .parse::<i64>()
+            .ok()
+            .filter(|number| range(row.variable).contains(number))
+            .map(|number| number.to_string()),
+        Kind::Float => checked(row.kind, value)
             .ok()
             .filter(|number| !number.starts_with('-')),
         Kind::List | Kind::Each => Some(
@@ -262,6 +267,15 @@ fn of_variable(row: &Row, value: &str) -> Option<String> {
                 .join(","),
         ),
         Kind::Text | Kind::Pairs | Kind::Globs => Some(value.to_owned()),
+    }
+}
+
+/// The numbers that Argo CD takes from a variable.
+fn range(variable: &str) -> RangeInclusive<i64> {
+    match variable {
+        "ARGOCD_APPLICATIONSET_CONTROLLER_CONCURRENT_APPLICATION_UPDATES" => 1..=200,
+        "ARGOCD_APPLICATIONSET_CONTROLLER_CONCURRENT_RECONCILIATIONS" => 1..=i64::MAX,
+        _ => 0..=i64::MAX,
     }
 }
 

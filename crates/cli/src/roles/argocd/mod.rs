@@ -28,7 +28,7 @@ use flags::{LOG_FORMAT, LOG_LEVEL};
 use line::Said;
 use tiphys_cluster::records::SettingsOverrides;
 
-/// The roles that are implemented, and those that are not.
+/// The names of the roles.
 pub const CONTROLLER: &str = "argocd-application-controller";
 pub const REPO_SERVER: &str = "argocd-repo-server";
 pub const NOTIFICATIONS: &str = "argocd-notifications";
@@ -37,7 +37,7 @@ pub const COMMIT_SERVER: &str = "argocd-commit-server";
 pub const SERVER: &str = "argocd-server";
 const CMP_SERVER: &str = super::cmp_server::NAME;
 const ASK_PASS: &str = "argocd-git-ask-pass";
-const OTHERS: [&str; 1] = ["argocd-dex"];
+const DEX: &str = super::dex::NAME;
 
 /// Roles under our own names, with the same arguments.
 const OWN: [(&str, &Program); 2] = [
@@ -109,7 +109,8 @@ pub enum Called<'a> {
     CmpServer(&'a [String]),
     /// [`ASK_PASS`].
     AskPass(&'a [String]),
-    NotThere(&'static str),
+    /// [`DEX`], by this name.
+    Dex(&'static str, &'a [String]),
 }
 
 /// The role that the program is called by: its own name, Argo CD's variable for it, or the first
@@ -119,7 +120,7 @@ pub fn called<'a>(words: &'a [String], variable: Option<&str>) -> Option<Called<
     let role = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);
         let tables = PROGRAMS.iter().map(|program| program.name);
-        let others = [CMP_SERVER, ASK_PASS].into_iter().chain(OTHERS);
+        let others = [CMP_SERVER, ASK_PASS, DEX];
         tables.chain(others).find(|role| *role == name)
     };
     let own = variable
@@ -132,6 +133,9 @@ pub fn called<'a>(words: &'a [String], variable: Option<&str>) -> Option<Called<
             if let Some((_, program)) = OWN.iter().find(|(name, _)| name == word) {
                 return Some(Called::Role(program, rest));
             }
+            if word == "dex" {
+                return Some(Called::Dex(super::dex::OWN_NAME, rest));
+            }
             (role(word)?, rest)
         }
     };
@@ -140,8 +144,8 @@ pub fn called<'a>(words: &'a [String], variable: Option<&str>) -> Option<Called<
     }
     Some(match role {
         CMP_SERVER => Called::CmpServer(rest),
-        ASK_PASS => Called::AskPass(rest),
-        role => Called::NotThere(role),
+        DEX => Called::Dex(DEX, rest),
+        _ => Called::AskPass(rest),
     })
 }
 
@@ -239,7 +243,7 @@ mod tests {
                 }
                 Some(Called::CmpServer(rest)) => format!("cmp-server {}", rest.join(" ")),
                 Some(Called::AskPass(rest)) => format!("ask-pass {}", rest.join(" ")),
-                Some(Called::NotThere(role)) => format!("no {role}"),
+                Some(Called::Dex(name, rest)) => format!("{name}: {}", rest.join(" ")),
                 None => "command line".to_owned(),
             }
         };
@@ -306,7 +310,16 @@ mod tests {
             ),
             (&["tiphys", "appset", "list"], None, "command line"),
             (&["argocd-server", "--insecure"], None, "server --insecure"),
-            (&["argocd-dex"], None, "no argocd-dex"),
+            (
+                &["/shared/argocd-dex", "rundex"],
+                None,
+                "argocd-dex: rundex",
+            ),
+            (
+                &["tiphys", "dex", "gendexcfg", "-n", "cd"],
+                None,
+                "tiphys dex: gendexcfg -n cd",
+            ),
             (&["tiphys", "app", "list"], None, "command line"),
             (&["argocd", "version"], Some("argocd"), "command line"),
             (&["tiphys"], None, "command line"),

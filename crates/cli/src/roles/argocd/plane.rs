@@ -60,7 +60,11 @@ impl PlaneArgs {
         };
         let repositories = self.repositories.folder()?;
         let folder = repositories.path.clone();
-        let (options, limits) = (self.repo_options(), &self.git.limits);
+        let options = RepoOptions {
+            disk_cache: repositories.disk_cache(&self.git)?,
+            ..self.repo_options()
+        };
+        let limits = &self.git.limits;
         let mut plane = ControlPlane::start(cluster, records, folder, options, limits).await?;
         plane.repo_server = self.repo_server.client()?;
         Ok(Begun {

@@ -69,7 +69,7 @@ const ROWS: &[Row] = &[
     // The page is in the program.
     row("staticassets", "ARGOCD_SERVER_STATIC_ASSETS", Text, "/shared/app", Nothing),
     row("basehref", "ARGOCD_SERVER_BASEHREF", Text, "/", Flag("base-href")),
-    row("disable-swagger-ui", "ARGOCD_SERVER_DISABLE_SWAGGER_UI", Bool, "false", Nothing),
+    row("disable-swagger-ui", "ARGOCD_SERVER_DISABLE_SWAGGER_UI", Bool, "false", Flag("disable-swagger-ui")),
 
     row("webhook-parallelism-limit", "ARGOCD_SERVER_WEBHOOK_PARALLELISM_LIMIT", Int, "50", Nothing),
     row("webhook-refresh-workers", "ARGOCD_SERVER_WEBHOOK_REFRESH_WORKERS", Int, "20", Nothing),

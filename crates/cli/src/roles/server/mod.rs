@@ -78,6 +78,9 @@ pub struct ServerArgs {
     /// Pass requests below /extensions on to the services of argocd-cm
     #[arg(long, env = "ARGOCD_SERVER_ENABLE_PROXY_EXTENSION")]
     enable_proxy_extension: bool,
+    /// Do not describe the API at /swagger.json and /swagger-ui
+    #[arg(long, env = "ARGOCD_SERVER_DISABLE_SWAGGER_UI")]
+    disable_swagger_ui: bool,
     /// Namespaces with Applications beside it: names, globs, /expressions/
     #[arg(
         long,
@@ -257,6 +260,7 @@ impl ServerArgs {
             auth_disabled: self.disable_auth,
             base_href: self.base_href.clone(),
             proxy_extensions: self.enable_proxy_extension,
+            swagger: !self.disable_swagger_ui,
             audit: self.audit.options(),
             ..others
         }))

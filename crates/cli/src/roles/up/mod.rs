@@ -119,14 +119,16 @@ async fn start(args: &UpArgs, data: &DataFolder) -> anyhow::Result<Running> {
         (None, Some(_)) => bootstrap::known_password(&cluster, NAMESPACE).await?,
         (made, _) => made,
     };
+    let repositories = data.folder("repositories")?;
     let options = RepoOptions {
         allow_local: true,
+        disk_cache: args.git.disk_cache(&repositories)?,
         ..args.git.options()
     };
     let plane = ControlPlane::start(
         cluster,
         RecordsOptions::new(NAMESPACE),
-        data.folder("repositories")?,
+        repositories,
         options,
         &args.git.limits,
     )

@@ -8,13 +8,15 @@ use std::{
     collections::BTreeSet,
     io::{BufRead, IsTerminal, Write},
 };
-use tiphys_api::constants::{
-    IN_CLUSTER, REFRESH, REFRESH_TIMESTAMP, RESOURCES_FINALIZER, SECRET_TYPE_LABEL,
+use tiphys_api::{
+    Application,
+    constants::{IN_CLUSTER, REFRESH, REFRESH_TIMESTAMP, RESOURCES_FINALIZER, SECRET_TYPE_LABEL},
 };
 use tiphys_cluster::{
     Cluster, Records,
     request::{Call, MERGE_PATCH},
 };
+use tiphys_engine::spec;
 
 /// Asks whether the examples may be deployed into a real cluster.
 pub fn confirm(args: &UpArgs) -> anyhow::Result<()> {
@@ -57,10 +59,17 @@ pub async fn create(
     data: &DataFolder,
 ) -> anyhow::Result<BTreeSet<String>> {
     let cluster = &records.cluster;
+    // What is on this machine can be asked at once. Elsewhere a server may be away: who starts again
+    // then goes on with what is known of it, and `--once` wants the present state.
+    let is_here = |app: &Application| {
+        let mut sources = spec::sources(&app.spec).into_iter();
+        sources.all(|source| source.repo_url.starts_with("file://"))
+    };
     let before: BTreeSet<String> = records
         .applications
         .list()
         .iter()
+        .filter(|record| args.once || record.value().is_ok_and(|app| is_here(&app)))
         .map(|r| r.meta.name.clone())
         .collect();
     let names = deploy(args, cluster, data, NAMESPACE).await?;

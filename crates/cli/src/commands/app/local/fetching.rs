@@ -6,7 +6,11 @@
 
 use crate::{
     client::Failure,
-    commands::{files::LocalFiles, helm},
+    commands::{
+        fetched::{Incomplete, complete},
+        files::LocalFiles,
+        helm,
+    },
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +22,7 @@ use tiphys_render::{
     AppFacts, Budget, Charts, RenderError, RenderParams, Rendered, SourceFiles, SourceRef,
     SourceSet, Tool, helm::Sources, prepare, render,
 };
-use tiphys_repo::{ManifestRequest, Obtained, RepoError, RepoOptions, Repos};
+use tiphys_repo::{ManifestRequest, Obtained, RepoError};
 
 /// The sources with a `ref`, by that name. `None`: it is in the repository of the local files.
 pub type Refs = BTreeMap<String, Option<SourceRef>>;
@@ -52,30 +56,21 @@ impl LocalRender {
         }
     }
 
-    /// Renders again and again, until everything that is needed has been fetched.
+    /// Renders, with everything that is needed from elsewhere.
     pub async fn run(&self) -> Result<Rendered, Failure> {
-        let failed = |e: RenderError| Failure::error(e.to_string());
-        let mut obtained = Obtained::default();
-        let first = self.attempt(&obtained);
-        let Err(RenderError::Need(mut needed)) = first else {
-            return first.map_err(failed);
+        let rendered = match self.attempt(&Obtained::default()) {
+            Err(RenderError::Need(needed)) => {
+                let attempt = |obtained: &Obtained| self.attempt(obtained);
+                complete(&self.request, needed, attempt, |_, _| None).await
+            }
+            first => first.map_err(Incomplete::Render),
         };
-        let folder = tempfile::Builder::new().prefix("tiphys-local-").tempdir();
-        let folder = folder.map_err(|e| Failure::file(env::temp_dir(), &e))?;
-        let options = RepoOptions {
-            allow_local: false,
-            ..RepoOptions::default()
-        };
-        let repos = Repos::with_options(folder.path(), options);
-        loop {
-            let more = repos.obtain(&self.request, &obtained, needed).await;
-            obtained = more.map_err(|e| unobtained(&e))?;
-            let outcome = self.attempt(&obtained);
-            let Err(RenderError::Need(next)) = outcome else {
-                return outcome.map_err(failed);
-            };
-            needed = next;
-        }
+        rendered.map_err(|incomplete| match incomplete {
+            Incomplete::Render(e) => Failure::error(e.to_string()),
+            Incomplete::Missing(missing) => unobtained(&missing.error),
+            Incomplete::TooMuch(error) => unobtained(&error),
+            Incomplete::Folder(e) => Failure::file(env::temp_dir(), &e),
+        })
     }
 
     fn attempt(&self, obtained: &Obtained) -> Result<Rendered, RenderError> {
