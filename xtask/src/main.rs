@@ -6,6 +6,7 @@ mod codegen;
 mod conformance;
 mod crds;
 mod differential;
+mod examples;
 mod fuzz;
 mod parity;
 mod realrepos;
@@ -42,6 +43,9 @@ enum Task {
     Parity(parity::Parity),
     /// Render the Applications and charts of cloned repositories, and say why the others do not
     Realrepos(realrepos::Args),
+    /// Deploy each folder of a clone of argocd-example-apps with `tiphys up --once`; fails when one
+    /// does not become Synced and Healthy
+    Examples(examples::Args),
     /// Replace the programs of a genuine Argo CD by ours, one at a time, and report what its API
     /// shows otherwise
     Swap(swap::Args),
@@ -60,6 +64,9 @@ enum Task {
         /// Only check that the committed files are fresh
         #[arg(long)]
         check: bool,
+        /// Only compare them with Argo CD's own CRDs, YAML files in this folder
+        #[arg(long, value_name = "DIR", conflicts_with = "check")]
+        compare: Option<PathBuf>,
     },
 }
 
@@ -72,10 +79,15 @@ fn main() -> anyhow::Result<()> {
         Task::Conformance(args) => conformance::run(&root(), &args),
         Task::Parity(parity) => parity::run(&root(), &parity),
         Task::Realrepos(args) => realrepos::run(&args),
+        Task::Examples(args) => examples::run(&root(), &args),
         Task::Swap(args) => swap::run(&root(), &args),
         Task::Fuzz(args) => fuzz::run(&args),
         Task::Codegen { args } => codegen::run(&args),
-        Task::Crds { check } => crds::run(&root(), check),
+        Task::Crds {
+            compare: Some(folder),
+            ..
+        } => crds::compare(&folder),
+        Task::Crds { check, .. } => crds::run(&root(), check),
     }
 }
 

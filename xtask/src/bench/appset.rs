@@ -61,7 +61,7 @@ pub fn run(root: &Path, args: &AppSetArgs) -> anyhow::Result<()> {
 }
 
 /// Creates the definitions, unless they are there.
-fn define(root: &Path, kube: &Api) -> anyhow::Result<()> {
+pub(super) fn define(root: &Path, kube: &Api) -> anyhow::Result<()> {
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     for name in ["application", "applicationset", "appproject"] {
         let file = root.join(format!("deploy/crds/{name}-crd.yaml"));

@@ -84,14 +84,44 @@ pub fn run(root: &Path, args: &FleetArgs) -> anyhow::Result<()> {
 }
 
 pub(super) fn repository(apps: usize) -> Repo {
-    let files: Vec<_> = (0..apps)
-        .map(|i| (format!("fleet/app-{i:04}/cm.yaml"), config_map(i)))
-        .collect();
+    committed(&files(apps))
+}
+
+/// The same objects, each as the resource of a kustomization with labels, an annotation and a patch.
+pub(super) fn kustomizations(apps: usize) -> Repo {
+    committed(&kustomized(apps))
+}
+
+fn committed(files: &[(String, String)]) -> Repo {
     let files: Vec<_> = files
         .iter()
         .map(|(name, text)| (name.as_str(), text.as_str()))
         .collect();
     Repo::with(&files)
+}
+
+fn files(apps: usize) -> Vec<(String, String)> {
+    (0..apps)
+        .map(|i| (format!("fleet/app-{i:04}/cm.yaml"), config_map(i)))
+        .collect()
+}
+
+fn kustomized(apps: usize) -> Vec<(String, String)> {
+    const KUSTOMIZATION: &str = "\
+resources: [cm.yaml]
+labels:
+- pairs: {team: fleet}
+commonAnnotations: {example.com/owner: fleet}
+patches:
+- target: {kind: ConfigMap}
+  patch: |
+    - {op: add, path: /data/patched, value: here}
+";
+    let own = (0..apps).map(|i| {
+        let path = format!("fleet/app-{i:04}/kustomization.yaml");
+        (path, KUSTOMIZATION.to_owned())
+    });
+    own.chain(files(apps)).collect()
 }
 
 /// Text that differs from object to object and does not compress well.
@@ -295,4 +325,35 @@ fn show(figures: &Figures, ours: Option<&Figures>, output: Output) {
         "  memory      {peak_mebibytes:8.1} MiB at the peak ({idle_mebibytes:.1} MiB before{})",
         ratio(|f| f.peak_mebibytes)
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::kustomize::NoChance;
+    use tiphys_render::{
+        Budget, MemoryFiles, SourceSet,
+        kustomize::{BuildOptions, build},
+    };
+
+    /// The storm waits for the object by its name and by how its text begins.
+    #[test]
+    fn kustomizations_keep_the_name_and_the_text() {
+        let files = kustomized(2).into_iter();
+        let files = MemoryFiles(
+            files
+                .map(|(path, text)| (path, text.into_bytes()))
+                .collect(),
+        );
+        let sources = SourceSet::new(&files);
+        let (options, budget) = (BuildOptions::default(), Budget::default());
+        let built = build(&sources, "fleet/app-0001", &options, &NoChance, &budget);
+        let objects = built.expect("it is a kustomization").objects;
+        assert_eq!(objects.len(), 1);
+        assert_eq!(objects[0]["metadata"]["name"], "cm-0001");
+        assert_eq!(objects[0]["metadata"]["labels"]["team"], "fleet");
+        assert_eq!(objects[0]["data"]["patched"], "here");
+        let text = objects[0]["data"]["settings"].as_str();
+        assert!(text.is_some_and(|text| text.starts_with("setting.0 = ")));
+    }
 }

@@ -11,6 +11,7 @@ mod kube;
 mod limit;
 mod process;
 mod render;
+mod server;
 mod soak;
 mod storm;
 mod subject;
@@ -39,6 +40,9 @@ pub enum Bench {
     /// A matrix that generates many Applications, and reconciles that change nothing, on a real API
     /// server
     Appset(AppSetArgs),
+    /// The API server alone with many Applications: lists, pages, one, and many watchers, on a real
+    /// API server
+    Server(ServerArgs),
     /// Charts rendered by the real Helm, by our program and in process
     Helm(HelmArgs),
     /// Every kind of render, and an index, beside the real programs and in process
@@ -175,6 +179,9 @@ pub struct StormArgs {
     /// How many Applications
     #[arg(long, value_name = "N", default_value_t = 300)]
     apps: usize,
+    /// Each Application's source is a kustomization
+    #[arg(long)]
+    kustomize: bool,
     /// How often; the median counts
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
     rounds: usize,
@@ -205,6 +212,40 @@ pub struct AppSetArgs {
     rounds: usize,
     /// Use this API server, one without controllers, instead of one that scripts/control-plane
     /// starts
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The program [default: target/release/tiphys]
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// Argo CD's program, measured in the same run
+    #[arg(long, value_name = "FILE")]
+    genuine: Option<PathBuf>,
+    /// How long to wait for each step, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    timeout: u64,
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Args)]
+pub struct ServerArgs {
+    /// How many Applications
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
+    apps: usize,
+    /// How many lists of all of them are asked for
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
+    rounds: usize,
+    /// How many smaller requests of each kind are made; of pages a tenth
+    #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
+    requests: usize,
+    /// How many watch all Applications
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    watchers: usize,
+    /// Connections that make mixed requests at the same time
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
+    connections: usize,
+    /// Use this API server, one without controllers, instead of one that scripts/control-plane
+    /// starts; the Applications stay there for another run
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The program [default: target/release/tiphys]
@@ -297,6 +338,7 @@ pub fn run(root: &Path, bench: Bench) -> anyhow::Result<()> {
     match bench {
         Bench::Engine(args) => engine::run(&args),
         Bench::Appset(args) => appset::run(root, &args),
+        Bench::Server(args) => server::run(root, &args),
         Bench::Fleet(args) => fleet::run(root, &args),
         Bench::Soak(args) => soak::run(root, &args),
         Bench::Storm(args) => storm::run(root, &args),
@@ -310,7 +352,7 @@ pub fn run(root: &Path, bench: Bench) -> anyhow::Result<()> {
 }
 
 /// The program to measure: the given one, or our release build.
-fn program(root: &Path, named: Option<&Path>) -> anyhow::Result<PathBuf> {
+pub fn program(root: &Path, named: Option<&Path>) -> anyhow::Result<PathBuf> {
     let program = named.map_or_else(|| root.join("target/release/tiphys"), Path::to_owned);
     anyhow::ensure!(
         program.exists(),

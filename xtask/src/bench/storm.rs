@@ -33,7 +33,11 @@ pub fn run(root: &Path, args: &StormArgs) -> anyhow::Result<()> {
         .kubeconfig
         .clone()
         .or_else(|| control_plane.as_ref().map(|c| c.kubeconfig.clone()));
-    let repo = fleet::repository(args.apps);
+    let repo = if args.kustomize {
+        fleet::kustomizations(args.apps)
+    } else {
+        fleet::repository(args.apps)
+    };
     let (tiphys, kube) = Tiphys::ready(&Options {
         program,
         ephemeral: true,
@@ -158,14 +162,20 @@ fn show(args: &StormArgs, subjects: &[Subject], medians: &[Figures]) {
         for (Subject { name, .. }, Figures { changed, wall, cpu }) in subjects.iter().zip(medians) {
             println!(
                 "{}",
-                json!({"name": name, "apps": args.apps, "changed_s": changed, "wall_s": wall, "cpu_s": cpu})
+                json!({"name": name, "apps": args.apps, "kustomize": args.kustomize, "changed_s": changed, "wall_s": wall, "cpu_s": cpu})
             );
         }
         return;
     }
     println!(
-        "one commit changes one of {} Applications, real API server, all are told to look; median of {} rounds",
-        args.apps, args.rounds
+        "one commit changes one of {} Applications{}, real API server, all are told to look; median of {} rounds",
+        args.apps,
+        if args.kustomize {
+            " with kustomizations"
+        } else {
+            ""
+        },
+        args.rounds
     );
     println!("  {:<18}{:>10}{:>12}{:>10}", "", "live", "all there", "CPU");
     for (number, (Subject { name, .. }, figures)) in subjects.iter().zip(medians).enumerate() {

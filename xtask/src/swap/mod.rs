@@ -1,10 +1,17 @@
 //! `cargo xtask swap`: a genuine Argo CD on a real API server, one of whose programs is replaced by
 //! ours, and put back. Nothing that its API shows of a fleet of Applications may differ: neither of
-//! those that were there before, nor of others that are created, changed and healed meanwhile.
+//! those that were there before, nor of others that are created, changed and healed meanwhile. The
+//! controllers of ApplicationSets and notifications are compared by what they make and tell. The
+//! genuine programs are built outside of this repository, and without them nothing is compared.
+//! `cargo xtask swap catalog` is the same for kubeapps' asset-syncer.
 
 mod apps;
+mod catalog;
+mod deliveries;
+mod generators;
 mod git;
 mod roles;
+mod sets;
 mod state;
 
 use anyhow::{Context, anyhow, ensure};
@@ -23,27 +30,44 @@ use tiphys_testkit::{Api, ControlPlane, apps_path, namespaced};
 
 /// What `cargo xtask swap` takes.
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
+    #[command(subcommand)]
+    other: Option<Other>,
     /// Argo CD's program, which has all its roles
-    #[arg(long, value_name = "FILE")]
-    argocd: PathBuf,
+    #[arg(long, value_name = "FILE", required = true)]
+    argocd: Option<PathBuf>,
     /// Ours
     #[arg(long, value_name = "FILE", default_value = "target/debug/tiphys")]
     program: PathBuf,
     #[arg(long, value_name = "FILE", default_value = "redis-server")]
     redis: PathBuf,
     /// The folder of helm and kustomize, which Argo CD's repo-server starts
-    #[arg(long, value_name = "DIR")]
-    tools: PathBuf,
+    #[arg(long, value_name = "DIR", required = true)]
+    tools: Option<PathBuf>,
     /// How many Applications a fleet has; there are 12 kinds
     #[arg(long, default_value_t = 24)]
     apps: usize,
+    /// How many ApplicationSets there are; there are 36 kinds
+    #[arg(long, default_value_t = 120)]
+    sets: usize,
+    /// How many changes of Applications notifications are played with
+    #[arg(long, default_value_t = 200)]
+    changes: usize,
     /// The programs that are replaced, one at a time
     #[arg(long, value_name = "ROLE", default_values_t = Role::SWAPPED)]
     role: Vec<Role>,
     /// How long to wait for anything, in seconds
     #[arg(long, default_value_t = 300)]
     patience: u64,
+}
+
+/// Programs that are not of Argo CD.
+#[derive(clap::Subcommand)]
+enum Other {
+    /// kubeapps' asset-syncer and ours take turns in the same databases, and what one of them leaves
+    /// is compared with what the other one does
+    Catalog(catalog::Args),
 }
 
 /// One installation on one cluster.
@@ -63,13 +87,16 @@ struct Story {
 /// # Errors
 /// If something differs, or does not come to rest.
 pub fn run(root: &Path, args: &Args) -> anyhow::Result<()> {
-    let control_plane = ControlPlane::start(root);
+    if let Some(Other::Catalog(args)) = &args.other {
+        return catalog::run(args);
+    }
     let programs = Programs {
-        genuine: &args.argocd,
+        genuine: args.argocd.as_deref().context("--argocd")?,
         ours: &args.program,
         redis: &args.redis,
-        tools: &args.tools,
+        tools: args.tools.as_deref().context("--tools")?,
     };
+    let control_plane = ControlPlane::start(root);
     let mut world = World {
         kube: control_plane.api(),
         installation: Installation::new(&programs, &control_plane.kubeconfig)?,
@@ -86,14 +113,32 @@ impl World {
     /// Everything; returns how much differs.
     fn all(&mut self, root: &Path, args: &Args) -> anyhow::Result<usize> {
         self.prepare(root)?;
-        for role in Role::ALL {
+        let of_fleets = args.role.iter().filter(|role| role.has_fleet());
+        let of_fleets: Vec<Role> = of_fleets.copied().collect();
+        let mut found = 0;
+        if !of_fleets.is_empty() {
+            found += self.fleets(&of_fleets, args.apps)?;
+            // Sets and notifications are compared by Applications that nobody else writes.
+            self.installation.stop();
+        }
+        if args.role.contains(&Role::ApplicationsetController) {
+            found += sets::swap(self, args.sets)?;
+        }
+        if args.role.contains(&Role::Notifications) {
+            found += deliveries::swap(self, args.changes)?;
+        }
+        Ok(found)
+    }
+
+    fn fleets(&mut self, roles: &[Role], apps: usize) -> anyhow::Result<usize> {
+        for role in Role::OF_FLEETS {
             self.installation.put(role, Maker::Genuine)?;
         }
         self.listening()?;
-        let reference = self.play("-ga", args.apps)?;
-        println!("{} Applications under genuine programs", args.apps);
+        let reference = self.play("-ga", apps)?;
+        println!("{apps} Applications under genuine programs");
         let mut found = 0;
-        for (role, mark) in args.role.iter().zip(["-gb", "-gc", "-gd", "-ge"]) {
+        for (role, mark) in roles.iter().zip(["-gb", "-gc", "-gd", "-ge"]) {
             found += self.swap(*role, mark, &reference)?;
         }
         Ok(found)
@@ -147,6 +192,7 @@ impl World {
             .create(&namespaced("v1", "argocd", "secrets"), &secret);
         self.served("appprojects")?;
         self.served("applications")?;
+        self.served("applicationsets")?;
         let project = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
             "metadata": {"name": "default"},
             "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}],
@@ -345,4 +391,29 @@ fn report(role: Role, what: &str, before: &Shown, after: &Shown) -> usize {
         println!("  {line}");
     }
     lines.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    #[test]
+    fn its_arguments_are_those_of_argo_cd_or_of_the_catalogue() {
+        for (words, is_known) in [
+            ("--argocd a --tools t --role repo-server", true),
+            ("catalog --genuine g --charts 200", true),
+            ("--argocd a", false),
+            ("", false),
+            ("catalog", false),
+            ("catalog --genuine g --charts 9", false),
+            ("--argocd a --tools t catalog --genuine g", false),
+        ] {
+            let words = ["xtask", "swap"]
+                .into_iter()
+                .chain(words.split_whitespace());
+            let parsed = crate::Args::try_parse_from(words.clone());
+            let words: Vec<&str> = words.collect();
+            assert_eq!(parsed.is_ok(), is_known, "{words:?}");
+        }
+    }
 }

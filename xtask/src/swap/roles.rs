@@ -19,18 +19,38 @@ pub enum Role {
     ApplicationController,
     Server,
     ApplicationsetController,
+    Notifications,
 }
 
 impl Role {
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
+        Self::RepoServer,
+        Self::ApplicationController,
+        Self::Server,
+        Self::ApplicationsetController,
+        Self::Notifications,
+    ];
+
+    /// Those that a fleet of Applications needs.
+    pub const OF_FLEETS: [Self; 4] = [
         Self::RepoServer,
         Self::ApplicationController,
         Self::Server,
         Self::ApplicationsetController,
     ];
 
-    /// Those that we have.
-    pub const SWAPPED: [Self; 2] = [Self::RepoServer, Self::ApplicationController];
+    /// Those that are swapped if nothing else is said.
+    pub const SWAPPED: [Self; 4] = [
+        Self::RepoServer,
+        Self::ApplicationController,
+        Self::ApplicationsetController,
+        Self::Notifications,
+    ];
+
+    /// Whether it is compared by a fleet of Applications.
+    pub fn has_fleet(self) -> bool {
+        ![Self::ApplicationsetController, Self::Notifications].contains(&self)
+    }
 
     /// The name by which both programs know their role.
     pub fn name(self) -> &'static str {
@@ -39,6 +59,7 @@ impl Role {
             Self::ApplicationController => "argocd-application-controller",
             Self::Server => "argocd-server",
             Self::ApplicationsetController => "argocd-applicationset-controller",
+            Self::Notifications => "argocd-notifications",
         }
     }
 }
@@ -89,7 +110,7 @@ struct Ports {
     redis: u16,
     renderer: u16,
     server: u16,
-    others: [u16; 6],
+    others: [u16; 7],
 }
 
 /// The programs themselves.
@@ -190,6 +211,16 @@ impl Installation {
             .all(|port| TcpStream::connect(("127.0.0.1", *port)).is_ok())
     }
 
+    /// Whether the repo-server listens.
+    pub fn renders(&self) -> bool {
+        TcpStream::connect(("127.0.0.1", self.ports.renderer)).is_ok()
+    }
+
+    /// Ends all programs.
+    pub fn stop(&mut self) {
+        self.running.clear();
+    }
+
     /// The last lines that each program wrote.
     pub fn last_words(&self) -> String {
         let mut text = String::new();
@@ -222,7 +253,7 @@ impl Installation {
             redis,
             renderer,
             server,
-            others: [a, b, c, d, e, f],
+            others: [a, b, c, d, e, f, g],
         } = self.ports;
         let redis = format!("127.0.0.1:{redis}");
         let renderer = format!("127.0.0.1:{renderer}");
@@ -267,6 +298,13 @@ impl Installation {
                 format!("--metrics-addr=127.0.0.1:{c}"),
                 format!("--probe-addr=127.0.0.1:{d}"),
                 format!("--webhook-addr=127.0.0.1:{e}"),
+            ],
+            Role::Notifications => vec![
+                format!("--kubeconfig={kubeconfig}"),
+                "--namespace=argocd".to_owned(),
+                format!("--argocd-repo-server={renderer}"),
+                "--argocd-repo-server-plaintext".to_owned(),
+                format!("--metrics-port={g}"),
             ],
         }
     }

@@ -94,7 +94,8 @@ fn sort(value: &mut Value, list: &str, by: &str) {
     }
 }
 
-fn comparable(value: &mut Value) {
+/// Without what differs from object to object.
+pub fn comparable(value: &mut Value) {
     match value {
         Value::Object(map) => object(map),
         Value::Array(items) => items.iter_mut().for_each(comparable),

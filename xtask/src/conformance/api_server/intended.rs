@@ -1,7 +1,7 @@
 //! Cases whose answer differs from the recorded one on purpose. Main function: [`reason`].
 
 /// By the beginnings of ids.
-const INTENDED: [(&str, &str); 94] = [
+const INTENDED: [(&str, &str); 95] = [
     ("wrepo-get-", ROUTED),
     ("wrepo-update-off", ROUTED),
     ("wrepo-validate-", ROUTED),
@@ -108,6 +108,7 @@ const INTENDED: [(&str, &str); 94] = [
     ("app-tree-ns", FIELDS),
     ("app-get-resource-version-future", FUTURE),
     ("app-create-bad-time", NAMED),
+    ("appset-create-bad-template", NAMED),
     ("app-create-two-tools", NAMED),
     ("app-resource-get-wrong-version", NAMED),
     ("app-action-v2-scale-", NAMED),
