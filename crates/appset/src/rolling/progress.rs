@@ -106,7 +106,12 @@ fn next_status(
     spec_changed: bool,
 ) -> Option<(&'static str, &'static str)> {
     let revisions = revisions(app);
-    let revisions_changed = current.target_revisions != revisions;
+    // What was synced before anything was compared: the first comparison brings no news.
+    let is_first = current.target_revisions.is_empty() && syncs(app, &revisions);
+    if is_first && [PENDING, PROGRESSING].contains(&current.status.as_str()) {
+        next.target_revisions.clone_from(&revisions);
+    }
+    let revisions_changed = next.target_revisions != revisions;
     let synced = app.status.sync.status == SYNCED && !is_stale;
     let healthy = app.status.health.status == HEALTHY;
     let mut change = None;
@@ -146,6 +151,21 @@ fn next_status(
         )),
         _ => change,
     }
+}
+
+/// Whether these revisions are being synced, or were.
+fn syncs(app: &Application, revisions: &[String]) -> bool {
+    let state = app.status.operation_state.as_ref();
+    let runs = state.is_some_and(|state| state.finished_at.is_none());
+    if app.operation.is_some() && !runs {
+        // It begins now, with what is there then.
+        return true;
+    }
+    let result = state.and_then(|state| state.sync_result.as_ref());
+    result.is_some_and(|result| match result.revisions.as_slice() {
+        [] => [result.revision.as_str()] == *revisions,
+        several => several == revisions,
+    })
 }
 
 /// Whether a pending Application has begun, judged only by what was written after it became so.

@@ -295,6 +295,55 @@ fn a_sync_that_is_not_compared_yet_is_not_repeated() {
     }
 }
 
+/// The first comparison of an Application that is being synced brings no news.
+#[test]
+fn what_is_compared_first_while_it_is_synced_is_synced_once() {
+    let Some(folder) = report("09-rolling-stale-status") else {
+        return;
+    };
+    let mut played = Played::new(set(&folder, "appset.yaml"));
+    for _ in 0..4 {
+        played.reconcile();
+    }
+    assert!(played.apps["dev"].operation.is_some());
+    let source = played.apps["dev"].spec.source.clone();
+    for (phase, finished) in [
+        ("Running", None),
+        ("Succeeded", Some("2030-01-01T00:00:09Z")),
+    ] {
+        let mut state = json!({
+            "phase": phase, "startedAt": "2030-01-01T00:00:00Z", "finishedAt": finished,
+            "operation": {}, "syncResult": {"revision": "aaa", "source": source},
+        });
+        if finished.is_none() {
+            state
+                .as_object_mut()
+                .expect("an object")
+                .remove("finishedAt");
+        }
+        let state: tiphys_api::operation::OperationState =
+            serde_json::from_value(state).expect("a state");
+        let app = played.apps.get_mut("dev").expect("a name");
+        app.operation = app.operation.take().filter(|_| finished.is_none());
+        let status = &mut *app.status;
+        status.operation_state = Some(state.into());
+        status.sync.status = "OutOfSync".to_owned();
+        status.sync.revision = "aaa".to_owned();
+        status.health.status = "Missing".to_owned();
+        for _ in 0..3 {
+            played.reconcile();
+            assert_eq!(played.status("dev"), "Progressing", "{phase}");
+        }
+        let is_asked = played.apps["dev"].operation.is_some();
+        assert_eq!(is_asked, finished.is_none(), "{phase}");
+    }
+    // Another revision is news.
+    let app = played.apps.get_mut("dev").expect("a name");
+    app.status.sync.revision = "bbb".to_owned();
+    played.reconcile();
+    assert_ne!(played.status("dev"), "Progressing");
+}
+
 /// Report 11: a sync that failed is not repeated by the set, and the next step waits.
 #[test]
 fn a_failed_sync_is_asked_for_once() {
