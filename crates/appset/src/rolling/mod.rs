@@ -3,6 +3,7 @@
 //! Main function: [`roll`]; main types: [`Steps`] and [`Rollout`].
 
 mod issues;
+mod operation;
 mod progress;
 
 pub use issues::Issues;
@@ -174,7 +175,13 @@ pub(crate) fn roll(
     };
     let observed = observe(before, existing, wanted, &steps.step_of, now);
     let observed = stored(before, observed);
-    let allowed = may_sync(&steps.names, &observed, existing);
+    // What is not compared yet with its present sources is not known to be healthy.
+    let judged: Vec<&Application> = existing
+        .iter()
+        .copied()
+        .filter(|app| !progress::is_of_other_sources(app, None))
+        .collect();
+    let allowed = may_sync(&steps.names, &observed, &judged);
     let advanced = advance(
         set,
         &observed,
@@ -235,8 +242,8 @@ impl Rollout {
             // A second sync would take the place of the first, or follow it for nothing.
             app.operation.is_some()
                 || state.as_ref().is_some_and(|state| state.started_at > since)
-                || progress::was_synced_at_once(app, since)
-                || progress::awaits_comparison(app, since)
+                || operation::was_synced_at_once(app, since)
+                || operation::awaits_comparison(app, since)
         };
         let before = set.status.application_status.iter();
         let waiting: Vec<_> = before.filter(|s| !was_synced(s)).cloned().collect();

@@ -3,7 +3,8 @@
 //! Main functions: [`observe`], what Applications have become, and [`advance`], which may start.
 
 use super::issues::Issues;
-use super::{HEALTHY, PENDING, Steps, disable_automated, initiator, steps_of};
+use super::operation::{self, Syncs};
+use super::{HEALTHY, PENDING, Steps, disable_automated, steps_of};
 use crate::reconcile::{Ignored, specs_equivalent};
 use std::collections::{BTreeMap, BTreeSet};
 use tiphys_api::Application;
@@ -84,7 +85,7 @@ struct Seen<'a> {
 
 /// Whether the state is that of other sources than those that the Application has, or is about to
 /// have (`desired`).
-fn is_of_other_sources(app: &Application, desired: Option<&Application>) -> bool {
+pub(super) fn is_of_other_sources(app: &Application, desired: Option<&Application>) -> bool {
     let now = &app.spec;
     let is_changing = desired.is_some_and(|desired| {
         let desired = &desired.spec;
@@ -106,12 +107,20 @@ fn next_status(
     spec_changed: bool,
 ) -> Option<(&'static str, &'static str)> {
     let revisions = revisions(app);
-    // What was synced before anything was compared: the first comparison brings no news.
-    let is_first = current.target_revisions.is_empty() && syncs(app, &revisions);
-    if is_first && [PENDING, PROGRESSING].contains(&current.status.as_str()) {
-        next.target_revisions.clone_from(&revisions);
-    }
-    let revisions_changed = next.target_revisions != revisions;
+    let revisions_changed = current.target_revisions != revisions;
+    // A busy controller compares a new Application late: what is being synced then, or was, is no
+    // news.
+    let is_first = current.target_revisions.is_empty()
+        && [PENDING, PROGRESSING].contains(&current.status.as_str());
+    let revisions_changed = revisions_changed
+        && match is_first.then(|| operation::syncs(app, &revisions)) {
+            Some(Syncs::These) => {
+                next.target_revisions.clone_from(&revisions);
+                false
+            }
+            Some(Syncs::NotSaid) => false,
+            Some(Syncs::Others) | None => true,
+        };
     let synced = app.status.sync.status == SYNCED && !is_stale;
     let healthy = app.status.health.status == HEALTHY;
     let mut change = None;
@@ -153,21 +162,6 @@ fn next_status(
     }
 }
 
-/// Whether these revisions are being synced, or were.
-fn syncs(app: &Application, revisions: &[String]) -> bool {
-    let state = app.status.operation_state.as_ref();
-    let runs = state.is_some_and(|state| state.finished_at.is_none());
-    if app.operation.is_some() && !runs {
-        // It begins now, with what is there then.
-        return true;
-    }
-    let result = state.and_then(|state| state.sync_result.as_ref());
-    result.is_some_and(|result| match result.revisions.as_slice() {
-        [] => [result.revision.as_str()] == *revisions,
-        several => several == revisions,
-    })
-}
-
 /// Whether a pending Application has begun, judged only by what was written after it became so.
 fn started(
     current: &ApplicationSetApplicationStatus,
@@ -175,7 +169,7 @@ fn started(
 ) -> Option<(&'static str, &'static str)> {
     let since = current.last_transition_time;
     let status = &app.status;
-    let at_once = was_synced_at_once(app, since);
+    let at_once = operation::was_synced_at_once(app, since);
     let is_old = since.is_none() || status.reconciled_at <= since;
     if !at_once && status.reconciled_at.is_some() && is_old {
         return None;
@@ -208,42 +202,6 @@ fn started(
         PROGRESSING,
         "Application resource has error and cannot sync, updating status to Progressing",
     ))
-}
-
-/// Whether the rollout's own sync began in the very second in which the Application became pending,
-/// and has ended: times have whole seconds. The sync of an earlier rollout may have begun in the same
-/// second, so it must have synced what the Application is compared with.
-pub(super) fn was_synced_at_once(app: &Application, since: Option<Time>) -> bool {
-    let status = &app.status;
-    let Some(state) = &status.operation_state else {
-        return false;
-    };
-    let Some(result) = &state.sync_result else {
-        return false;
-    };
-    let sources = match app.spec.sources.as_slice() {
-        [] => app.spec.source.as_ref() == Some(&result.source),
-        sources => sources == result.sources,
-    };
-    since.is_some()
-        && state.started_at == since
-        && state.finished_at.is_some()
-        && state.operation.initiated_by == initiator()
-        && sources
-        && result.revision == status.sync.revision
-        && result.revisions == status.sync.revisions
-}
-
-/// Whether a sync of a rollout began in the second in which the Application became pending, has
-/// ended, and nothing was compared since: only the comparison says whether it was this rollout's.
-pub(super) fn awaits_comparison(app: &Application, since: Option<Time>) -> bool {
-    let state = app.status.operation_state.as_ref();
-    state.is_some_and(|state| {
-        since.is_some()
-            && state.started_at == since
-            && state.operation.initiated_by == initiator()
-            && state.finished_at > app.status.reconciled_at
-    })
 }
 
 fn revisions(app: &Application) -> Vec<String> {

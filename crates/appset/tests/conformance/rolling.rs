@@ -245,6 +245,63 @@ fn a_member_that_was_changed_in_the_cluster_is_synced_once() {
     );
 }
 
+/// What was Healthy with other sources does not let the next step begin.
+#[test]
+fn a_step_waits_for_a_comparison_of_the_one_before() {
+    let step = |env: &str| {
+        let expression = json!({"key": "env", "operator": "In", "values": [env]});
+        json!({"matchExpressions": [expression]})
+    };
+    let set = json!({
+        "metadata": {"name": "roll", "namespace": "argocd"},
+        "spec": {
+            "goTemplate": true,
+            "generators": [{"list": {"elements": [{"env": "dev"}, {"env": "prod"}]}}],
+            "strategy": {
+                "type": "RollingSync",
+                "rollingSync": {"steps": [step("dev"), step("prod")]},
+            },
+            "template": {
+                "metadata": {"name": "{{.env}}", "labels": {"env": "{{.env}}"}},
+                "spec": {
+                    "project": "default",
+                    "source": {"repoURL": "https://example.com/r", "path": "new"},
+                    "destination": {
+                        "server": "https://kubernetes.default.svc", "namespace": "{{.env}}",
+                    },
+                },
+            },
+        },
+    });
+    let set = serde_json::from_value(set).expect("an ApplicationSet");
+    let mut played = Played::new(set);
+    played.play(20);
+    let names = ["dev", "prod"];
+    assert_eq!(names.map(|name| played.status(name)), ["Healthy"; 2]);
+
+    let dev = played.apps.get_mut("dev").expect("a name");
+    let before = dev.status.clone();
+    let sync = &mut dev.status.sync;
+    let mut compared = sync.compared_to.clone().into_inner();
+    compared.source.path = "old".to_owned();
+    sync.compared_to = compared.into();
+    let prod = played.apps.get_mut("prod").expect("a name");
+    prod.status.sync.revision = "bbb".to_owned();
+    prod.status.sync.status = "OutOfSync".to_owned();
+    for _ in 0..3 {
+        played.reconcile();
+        let statuses = names.map(|name| played.status(name));
+        assert_eq!(statuses, ["Healthy", "Waiting"]);
+        assert_eq!(played.apps["prod"].operation, None);
+    }
+
+    played.apps.get_mut("dev").expect("a name").status = before;
+    played.reconcile();
+    assert_eq!(played.status("prod"), "Pending");
+    played.reconcile();
+    assert!(played.apps["prod"].operation.is_some());
+}
+
 /// Times have whole seconds: a sync may begin, and end, in the second in which its Application
 /// became pending.
 #[test]
@@ -307,19 +364,20 @@ fn what_is_compared_first_while_it_is_synced_is_synced_once() {
     }
     assert!(played.apps["dev"].operation.is_some());
     let source = played.apps["dev"].spec.source.clone();
-    for (phase, finished) in [
-        ("Running", None),
-        ("Succeeded", Some("2030-01-01T00:00:09Z")),
+    for (phase, revision, finished) in [
+        // It begins: nobody knows yet what it syncs.
+        ("Running", None, None),
+        ("Running", Some("aaa"), None),
+        ("Succeeded", Some("aaa"), Some("2030-01-01T00:00:09Z")),
     ] {
         let mut state = json!({
-            "phase": phase, "startedAt": "2030-01-01T00:00:00Z", "finishedAt": finished,
-            "operation": {}, "syncResult": {"revision": "aaa", "source": source},
+            "phase": phase, "startedAt": "2030-01-01T00:00:00Z", "operation": {},
         });
-        if finished.is_none() {
-            state
-                .as_object_mut()
-                .expect("an object")
-                .remove("finishedAt");
+        if let Some(revision) = revision {
+            state["syncResult"] = json!({"revision": revision, "source": source});
+        }
+        if let Some(finished) = finished {
+            state["finishedAt"] = json!(finished);
         }
         let state: tiphys_api::operation::OperationState =
             serde_json::from_value(state).expect("a state");
@@ -332,10 +390,10 @@ fn what_is_compared_first_while_it_is_synced_is_synced_once() {
         status.health.status = "Missing".to_owned();
         for _ in 0..3 {
             played.reconcile();
-            assert_eq!(played.status("dev"), "Progressing", "{phase}");
+            assert_eq!(played.status("dev"), "Progressing", "{phase} {revision:?}");
         }
         let is_asked = played.apps["dev"].operation.is_some();
-        assert_eq!(is_asked, finished.is_none(), "{phase}");
+        assert_eq!(is_asked, finished.is_none(), "{phase} {revision:?}");
     }
     // Another revision is news.
     let app = played.apps.get_mut("dev").expect("a name");
