@@ -3,7 +3,7 @@
 //! Main types: [`Subject`] and [`Lookup`].
 
 use crate::{Config, urls};
-use jiff::Timestamp;
+use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Map, Value as Json};
 use std::{collections::BTreeMap, rc::Rc};
 use tiphys_gocompat::{
@@ -98,7 +98,7 @@ impl Subject<'_> {
         let told = |answer: Result<String, String>| answer.map(Value::from).map_err(ExprError::run);
         let app = Rc::new(self.app.clone());
         let (commits, details) = (self.lookup.clone(), self.lookup.clone());
-        let of_app = app.clone();
+        let (of_app, zone) = (app.clone(), self.clock.zone.clone());
         Value::map([
             (
                 "RepoURLToHTTPS",
@@ -121,7 +121,8 @@ impl Subject<'_> {
             (
                 "GetCommitMetadata",
                 Value::func(&[Param::Str], move |args| {
-                    commit(commits.as_ref(), &app, &args[0].as_text()?)
+                    let metadata = commit(commits.as_ref(), &app, &args[0].as_text()?)?;
+                    Ok(shown(metadata, &zone))
                 }),
             ),
             (
@@ -136,7 +137,7 @@ impl Subject<'_> {
     }
 }
 
-fn commit(lookup: &dyn Lookup, app: &Json, sha: &str) -> Result<Value, ExprError> {
+fn commit(lookup: &dyn Lookup, app: &Json, sha: &str) -> Result<CommitMetadata, ExprError> {
     let text = |paths: &[&str], what: &str| {
         let missing = || ExprError::run(format!("failed to get application {what}"));
         let mut found = paths.iter().filter_map(|path| app.pointer(path)?.as_str());
@@ -149,11 +150,14 @@ fn commit(lookup: &dyn Lookup, app: &Json, sha: &str) -> Result<Value, ExprError
     ];
     let repo_url = text(&sources, "source repo URL")?;
     let project = text(&["/spec/project"], "project")?;
-    let metadata = lookup
+    lookup
         .commit(repo_url, sha, project)
-        .map_err(|error| ExprError::run(error.to_string()))?;
-    let date = Moment::new(metadata.date, jiff::tz::TimeZone::UTC);
-    Ok(Value::Struct(Rc::new(Struct {
+        .map_err(|error| ExprError::run(error.to_string()))
+}
+
+fn shown(metadata: CommitMetadata, zone: &TimeZone) -> Value {
+    let date = Moment::new(metadata.date, TimeZone::UTC).with_local(zone.clone());
+    Value::Struct(Rc::new(Struct {
         go_type: "shared.CommitMetadata",
         fields: vec![
             ("Message", metadata.message.into()),
@@ -162,7 +166,7 @@ fn commit(lookup: &dyn Lookup, app: &Json, sha: &str) -> Result<Value, ExprError
             ("Tags", Value::strings(metadata.tags)),
         ],
         methods: Vec::new(),
-    })))
+    }))
 }
 
 /// The details with the names that Go's structs have.
@@ -229,13 +233,14 @@ fn capitalised(value: &Json) -> Value {
 
 fn times(clock: &Clock) -> Value {
     let now = Moment::new(clock.now, clock.zone.clone());
+    let local = clock.zone.clone();
     let mut entries = vec![
         (
             "Parse",
-            Value::func(&[Param::Str], |args| {
+            Value::func(&[Param::Str], move |args| {
                 let text = args[0].as_text()?;
-                Moment::parse("2006-01-02T15:04:05Z07:00", &text, &jiff::tz::TimeZone::UTC)
-                    .map(Value::Time)
+                Moment::parse("2006-01-02T15:04:05Z07:00", &text, &TimeZone::UTC)
+                    .map(|at| Value::Time(at.with_local(local.clone())))
                     .map_err(ExprError::run)
             }),
         ),

@@ -8,3 +8,4 @@ mod messages;
 mod recorded;
 mod reports;
 mod slack;
+mod times;

@@ -6,8 +6,8 @@ use super::error::ExprError;
 use super::value::{Func, IntKind, Key, ListKind, Param, Value};
 use crate::sprig::Moment;
 use crate::template::{
-    Call, Error, Function, INT, INT64, IntKind as TemplateInt, LIST, List, MAP, Map, Named, Object,
-    STRINGS, Str, Type, UintKind, Value as Template,
+    Call, Error, Function, INT, INT64, IntKind as TemplateInt, JsonForm, LIST, List, MAP, Map,
+    Named, Object, STRINGS, Str, Type, UintKind, Value as Template,
 };
 use std::rc::Rc;
 
@@ -63,7 +63,7 @@ pub fn to_template(value: &Value) -> Template {
                 (key, to_template(item))
             }),
         )),
-        Value::Time(at) => at.clone().value(),
+        Value::Time(at) => Template::Object(Rc::new(Timed(at.clone()))),
         Value::Func(_)
         | Value::Duration(_)
         | Value::Month(_)
@@ -112,6 +112,33 @@ pub fn from_template(value: &Template) -> Value {
                     .map_or(Value::Nil, |inner| from_template(&inner)),
             }
         }
+    }
+}
+
+/// A time that also has the methods with durations and zones. To all functions it is its own
+/// [`Moment`].
+struct Timed(Moment);
+
+impl Object for Timed {
+    fn go_type(&self) -> Type {
+        self.0.go_type()
+    }
+
+    fn method(&self, name: &str) -> Option<&'static Function> {
+        let own = super::methods::template_method(&Value::Time(self.0.clone()), name);
+        own.or_else(|| self.0.method(name))
+    }
+
+    fn text(&self) -> Option<String> {
+        self.0.text()
+    }
+
+    fn json(&self) -> JsonForm {
+        self.0.json()
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        &self.0
     }
 }
 

@@ -100,7 +100,8 @@ pub(super) fn template_method(of: &Value, name: &str) -> Option<&'static Functio
         };
     }
     calls!("Hours" "Minutes" "Seconds" "Milliseconds" "Microseconds" "Nanoseconds" "String"
-        "Round" "Truncate" "Abs" "GetParameterValueByName" "GetFileParameterPathByName")
+        "Round" "Truncate" "Abs" "GetParameterValueByName" "GetFileParameterPathByName"
+        "Add" "Sub" "AddDate" "Compare" "UTC" "Local" "In" "Location")
 }
 
 fn time(value: &Value) -> Result<&Moment, ExprError> {
@@ -239,6 +240,9 @@ static TIME: &[Method] = &[
     method("String", &[], Ty::Str, text),
     method("UTC", &[], Ty::Time, |me, _| {
         Ok(Value::Time(time(me)?.in_zone(TimeZone::UTC)))
+    }),
+    method("Local", &[], Ty::Time, |me, _| {
+        Ok(Value::Time(time(me)?.to_local()))
     }),
     method("In", &[Param::Location], Ty::Time, |me, args| {
         match &args[0] {

@@ -176,7 +176,7 @@ fn modified(call: &Call<'_>) -> Result<Moment, Error> {
 
 fn read<H: Host>(call: &mut Call<'_>) -> Result<Result<Moment, String>, Error> {
     let zone = local::<H>(call)?;
-    Ok(parse::parse(&call.text(0)?, &call.text(1)?, &zone))
+    Ok(Moment::parse(&call.text(0)?, &call.text(1)?, &zone))
 }
 
 /// How long ago a time is, in whole seconds. Only two integer types count as seconds since 1970.

@@ -467,6 +467,12 @@ impl Machine<'_> {
         match &slot.value {
             // The most frequent types directly.
             Value::String(s) => {
+                if let Some(apart) = self.between_braces(s) {
+                    self.budget.output(apart.len_utf8())?;
+                    let mut encoded = [0; 4];
+                    let encoded = apart.encode_utf8(&mut encoded);
+                    self.out.extend_from_slice(encoded.as_bytes());
+                }
                 self.budget.output(s.len())?;
                 self.out.extend_from_slice(s.as_bytes());
             }
@@ -481,6 +487,13 @@ impl Machine<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What is printed before a text, so that two opening braces do not come together.
+    fn between_braces(&self, text: &Str) -> Option<char> {
+        let meet = text.as_bytes().starts_with(b"{") && self.out.ends_with(b"{");
+        let around = meet.then(|| self.frame.set.functions().around());
+        around.flatten().and_then(|around| around.between_braces)
     }
 
     fn find_template(&mut self, node: Id) -> Done {

@@ -288,13 +288,16 @@ pub struct Functions {
     around: Option<Around>,
 }
 
-/// What happens around each call of a function that executes no templates.
+/// What happens around each call of a function that executes no templates, and where values are
+/// printed.
 #[derive(Clone, Copy)]
 pub struct Around {
     /// Sees the function's name, and may replace arguments. Returns whether `after` is due.
     pub before: fn(&[u8], &mut Call<'_>) -> bool,
     /// The result instead of the function's own.
     pub after: fn(Value) -> Value,
+    /// Stands between an opening brace that was printed and one that a value begins with.
+    pub between_braces: Option<char>,
 }
 
 impl Functions {

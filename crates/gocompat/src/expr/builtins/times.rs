@@ -26,13 +26,14 @@ pub(super) fn call(function: Builtin, args: &[Value], clock: &Clock) -> Out {
                 Value::Location(zone) => zone.clone(),
                 _ => clock.zone.clone(),
             };
-            Ok(Value::Time(Moment::new(clock.now, zone)))
+            let now = Moment::new(clock.now, zone);
+            Ok(Value::Time(now.with_local(clock.zone.clone())))
         }
         Builtin::Duration => duration::parse(&arg(args, 0).as_text()?)
             .map(Value::Duration)
             .map_err(|error| ExprError::run(error.to_string())),
         Builtin::Timezone => located(&arg(args, 0).as_text()?, clock).map(Value::Location),
-        _ => date(args, clock).map(Value::Time),
+        _ => date(args, clock).map(|at| Value::Time(at.with_local(clock.zone.clone()))),
     }
 }
 

@@ -31,23 +31,34 @@ pub struct Moment {
     pub zone: TimeZone,
     /// The name of a zone that is only an offset.
     pub name: Option<String>,
+    /// The zone that its method `Local` gives it.
+    pub local: TimeZone,
 }
 
 impl Moment {
+    /// In the local zone.
     pub fn new(at: Timestamp, zone: TimeZone) -> Self {
         Self {
             at,
+            local: zone.clone(),
             zone,
             name: None,
         }
     }
 
-    /// `time.ParseInLocation`, with its error texts.
+    /// The same with another local zone.
+    #[must_use]
+    pub fn with_local(self, local: TimeZone) -> Self {
+        Self { local, ..self }
+    }
+
+    /// `time.ParseInLocation`, with its error texts. The zone is the local one.
     ///
     /// # Errors
     /// If the text does not have the layout.
     pub fn parse(layout: &str, text: &str, zone: &TimeZone) -> Result<Self, String> {
-        super::parse::parse(layout, text, zone)
+        let parsed = super::parse::parse(layout, text, zone)?;
+        Ok(parsed.with_local(zone.clone()))
     }
 
     /// `Time.Format`
@@ -119,7 +130,16 @@ impl Moment {
     }
 
     pub fn in_zone(&self, zone: TimeZone) -> Self {
-        Self::new(self.at, zone)
+        Self {
+            zone,
+            name: None,
+            ..self.clone()
+        }
+    }
+
+    /// `Time.Local`
+    pub fn to_local(&self) -> Self {
+        self.in_zone(self.local.clone())
     }
 
     /// The time plus nanoseconds; clamped to the representable range.
@@ -306,6 +326,10 @@ static METHODS: &[(&str, Function)] = &[
     (
         "UTC",
         Function::new(&[], |call| Ok(me(call)?.in_zone(TimeZone::UTC).value())),
+    ),
+    (
+        "Local",
+        Function::new(&[], |call| Ok(me(call)?.to_local().value())),
     ),
     (
         "IsZero",

@@ -366,6 +366,7 @@ impl Parts {
                 at,
                 zone: fixed(offset),
                 name: Some(self.zone.clone().unwrap_or_default()),
+                local: local.clone(),
             });
         }
         let Some(name) = &self.zone else {
@@ -383,6 +384,7 @@ impl Parts {
             at: at(&fixed(hours * 3600))?,
             zone: fixed(hours * 3600),
             name: Some(name.clone()),
+            local: local.clone(),
         })
     }
 }
