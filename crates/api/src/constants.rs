@@ -12,6 +12,9 @@ pub const FIELD_MANAGER: &str = "argocd-controller";
 pub const REFRESH: &str = "argocd.argoproj.io/refresh";
 /// Asks that the generators of an ApplicationSet are asked again.
 pub const APPLICATION_SET_REFRESH: &str = "argocd.argoproj.io/application-set-refresh";
+/// Beside it: tells two requests apart.
+pub const APPLICATION_SET_REFRESH_TIMESTAMP: &str =
+    "argocd.argoproj.io/application-set-refresh-timestamp";
 /// When the refresh was requested; distinguishes one request from the next.
 pub const REFRESH_TIMESTAMP: &str = "argocd.argoproj.io/refresh-timestamp";
 pub const HYDRATE: &str = "argocd.argoproj.io/hydrate";
@@ -53,9 +56,15 @@ pub const PART_OF_LABEL: &str = "app.kubernetes.io/part-of";
 pub const MANAGED_BY: &str = "managed-by";
 pub const MANAGED_BY_VALUE: &str = "argocd.argoproj.io";
 
-/// Tiphys's own: what Argo CD's fields cannot hold about a running operation, and which operation
-/// created a hook.
-pub const OPERATION_PROGRESS: &str = "tiphys.dev/operation-progress";
+/// On Applications, by their controller for itself: what Argo CD's fields cannot hold about a
+/// running operation, the newest entry of the history that was Synced and Healthy, and the failed
+/// hooks of a deletion that a condition reports.
+pub const SYNC_PROGRESS: &str = "tiphys.dev/sync-progress";
+pub const LAST_HEALTHY: &str = "tiphys.dev/last-healthy";
+pub const FAILED_HOOKS: &str = "tiphys.dev/failed-hooks";
+/// All of these: who writes the other annotations leaves them as they are.
+pub const OF_CONTROLLER: [&str; 3] = [SYNC_PROGRESS, LAST_HEALTHY, FAILED_HOOKS];
+/// On hooks: which operation created them.
 pub const OPERATION_ID: &str = "tiphys.dev/operation-id";
 /// On leases: their group, the partition into shards, and the replica that asks for one.
 pub const LEASE_GROUP: &str = "tiphys.dev/lease-group";

@@ -71,7 +71,10 @@ pub struct ApplicationSourceDirectory {
     )]
     pub recurse: bool,
     #[prost(message, required, tag = "2")]
-    #[serde(deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_zero",
+        deserialize_with = "crate::null_default"
+    )]
     pub jsonnet: ApplicationSourceJsonnet,
     #[prost(string, tag = "3")]
     #[serde(

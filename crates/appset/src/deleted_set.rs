@@ -6,7 +6,7 @@
 //! Argo CD's controller has taken over. It is a Secret and no ConfigMap, since more people may read
 //! ConfigMaps than Applications.
 
-use crate::reconcile::{Change, Settings};
+use crate::reconcile::Settings;
 use crate::tombstone::{self, TombstoneError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -14,7 +14,8 @@ use std::time::Duration;
 use tiphys_api::Application;
 use tiphys_api::application_set::ApplicationSet;
 use tiphys_api::constants::{
-    API_VERSION, APPLICATION_SET_REFRESH, DELETED_APPLICATIONS, OWN_SECRET_TYPE_LABEL,
+    API_VERSION, APPLICATION_SET_REFRESH, APPLICATION_SET_REFRESH_TIMESTAMP, DELETED_APPLICATIONS,
+    OWN_SECRET_TYPE_LABEL,
 };
 use tiphys_api::meta::Time;
 
@@ -68,14 +69,9 @@ impl DeletedSet {
             None => without_state(set.clone()),
         };
         let mut missing = 0;
-        let deletes: Vec<Change> = lost
-            .iter()
-            .map(|app| Change::Delete {
-                name: app.metadata.name.clone(),
-                release: false,
-            })
-            .collect();
-        if let Some(written) = tombstone::written(&all, &deletes, lost, settings, now) {
+        let names = lost.iter().map(|app| app.metadata.name.as_str()).collect();
+        let keep = settings.keep_deleted;
+        if let Some(written) = tombstone::written(&all, &names, lost, keep, now) {
             missing = written.missing;
             let annotations = &mut all.metadata.annotations;
             match written.value {
@@ -197,6 +193,7 @@ fn without_state(mut set: ApplicationSet) -> ApplicationSet {
     };
     let from = &mut set.metadata;
     from.annotations.remove(APPLICATION_SET_REFRESH);
+    from.annotations.remove(APPLICATION_SET_REFRESH_TIMESTAMP);
     from.finalizers
         .retain(|finalizer| !OF_DELETION.contains(&finalizer.as_str()));
     let to = &mut kept.metadata;

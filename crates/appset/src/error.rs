@@ -1,6 +1,32 @@
-//! Why parameters or Applications could not be made. Main type: [`GenerateError`].
+//! Why parameters or Applications could not be made. Main types: [`GenerateError`] and
+//! [`NeedError`].
 
-use crate::need::NeedError;
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct NeedError {
+    pub message: String,
+    /// The asked thing does not exist, for certain.
+    pub not_found: bool,
+}
+
+impl NeedError {
+    /// Any other failure.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            not_found: false,
+        }
+    }
+
+    /// The asked thing does not exist.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            not_found: true,
+        }
+    }
+}
 
 /// Messages are Argo CD's where users see them in a condition.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

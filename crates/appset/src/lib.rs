@@ -21,7 +21,7 @@ mod template;
 pub mod tombstone;
 pub mod unit;
 
-pub use error::GenerateError;
+pub use error::{GenerateError, NeedError};
 pub use followed::{Followed, follows};
 pub use generate::{Failure, Generated, Outcome, Reason, generate, requeue_after};
 pub use generators::has_generator;
@@ -29,8 +29,8 @@ pub use generators::plugin::{Endpoint, PATH as PLUGIN_PATH};
 pub use generators::requeue::DEFAULT as DEFAULT_REQUEUE;
 pub use names::{normalize, slugify};
 pub use need::{
-    Answer, ClusterSecret, Decisions, Facts, Need, NeedError, Provider, PullRequest, Repository,
-    RepositoryId, Tree, permitted,
+    Answer, ClusterSecret, Decisions, Facts, Need, Provider, PullRequest, Repository, RepositoryId,
+    Tree, permitted,
 };
 pub use template::{RESOURCES_FINALIZER, apply_patch};
 

@@ -1,4 +1,6 @@
-//! Names made of any text. Main functions: [`normalize`] and [`slug`].
+//! Names made of any text. Main functions: [`normalize`] and [`slugify`].
+
+mod ascii;
 
 /// The longest name that Kubernetes accepts.
 const LONGEST_NAME: usize = 253;
@@ -10,10 +12,12 @@ pub(crate) const LONGEST_SLUG: usize = 50;
 /// `-` and `.` at its ends.
 pub fn normalize(text: &str) -> String {
     let mut name: String = text
-        .to_lowercase()
         .chars()
-        .map(|c| match c {
-            'a'..='z' | '0'..='9' | '.' | '-' => c,
+        .map(|c| match c.to_ascii_lowercase() {
+            c @ ('a'..='z' | '0'..='9' | '.' | '-') => c,
+            // The letters outside ASCII whose lower case is in it, for Go.
+            '\u{130}' => 'i',
+            '\u{212a}' => 'k',
             _ => '-',
         })
         .collect();
@@ -31,8 +35,7 @@ pub(crate) struct Slug {
 }
 
 impl Slug {
-    /// A text of `[a-z0-9-_]` as gosimple/slug makes it for English. Letters outside ASCII become
-    /// `-`.
+    /// A text of `[a-z0-9-_]` as gosimple/slug makes it for English.
     pub fn make(&self, text: &str) -> String {
         let mut slug = String::with_capacity(text.len());
         for c in text.trim().chars() {
@@ -41,15 +44,12 @@ impl Slug {
                 '&' => slug.push_str("and"),
                 '@' => slug.push_str("at"),
                 '"' | '\'' | '\u{2019}' => {}
-                _ => slug.extend(c.to_lowercase()),
+                _ if c.is_ascii() => slug.push(c.to_ascii_lowercase()),
+                _ => slug.push_str(ascii::of(c)),
             }
         }
-        if !self.smart && slug.len() >= self.max {
-            slug.truncate(
-                (0..=self.max)
-                    .rfind(|at| slug.is_char_boundary(*at))
-                    .unwrap_or(0),
-            );
+        if !self.smart {
+            slug.truncate(self.max);
         }
         let mut out = String::with_capacity(slug.len());
         for c in slug.chars() {
@@ -78,4 +78,27 @@ pub fn slugify(text: &str, max: usize, smart: bool) -> String {
         no_underscores: false,
     };
     slug.make(&normalize(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Slug, normalize};
+
+    #[test]
+    fn letters_outside_ascii_are_written_in_ascii_in_slugs_only() {
+        let slug = Slug {
+            max: 50,
+            smart: true,
+            no_underscores: true,
+        };
+        for (branch, wanted) in [
+            ("feature/Größe_ändern", "feature-grosse-andern"),
+            ("fix/перевод", "fix-perevod"),
+            ("\u{1f680} launch", "launch"),
+        ] {
+            assert_eq!(slug.make(branch), wanted);
+        }
+        assert_eq!(normalize("Größe"), "gr--e");
+        assert_eq!(normalize("\u{130}X-\u{212a}"), "ix-k");
+    }
 }

@@ -4,7 +4,7 @@
 //! in `Outcome::Needs`, adds the answers and runs it again. An answer is either complete or an
 //! error; an error is never an empty answer.
 
-use crate::error::GenerateError;
+use crate::error::{GenerateError, NeedError};
 use serde_json::Value;
 use std::{
     cell::RefCell,
@@ -241,33 +241,6 @@ pub enum Answer {
     Repositories(Vec<Repository>),
     HasPath(bool),
     PullRequests(Vec<PullRequest>),
-}
-
-/// Why there is no answer.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct NeedError {
-    pub message: String,
-    /// The asked thing does not exist, for certain.
-    pub not_found: bool,
-}
-
-impl NeedError {
-    /// Any other failure.
-    pub fn failed(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            not_found: false,
-        }
-    }
-
-    /// The asked thing does not exist.
-    pub fn not_found(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            not_found: true,
-        }
-    }
 }
 
 /// The answers so far, and which needs had none.

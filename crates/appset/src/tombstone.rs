@@ -5,7 +5,6 @@
 //! base64 of gzip of JSON. It is on the set because whoever may write sets may write it, and whoever
 //! may see the set may see its Applications.
 
-use crate::reconcile::{Change, Settings};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
@@ -86,21 +85,20 @@ pub fn read(set: &ApplicationSet) -> Result<Vec<Tombstone>, TombstoneError> {
     unpack(text)
 }
 
-/// The annotation after these deletions and without what is too old; `None`: as it is. One that
-/// cannot be read is written anew.
+/// The annotation after the Applications of these names are deleted, and without what is too old;
+/// `None`: as it is. One that cannot be read is written anew.
 pub(crate) fn written(
     set: &ApplicationSet,
-    deletes: &[Change],
+    names: &BTreeSet<&str>,
     owned: &[&Application],
-    settings: &Settings,
+    keep: Duration,
     now: Time,
 ) -> Option<Written> {
-    let keep = i64::try_from(settings.keep_deleted.as_secs()).unwrap_or(i64::MAX);
+    let keep = i64::try_from(keep.as_secs()).unwrap_or(i64::MAX);
     let before = read(set);
     let is_annotated = set.metadata.annotations.contains_key(DELETED_APPLICATIONS);
     let known = before.clone().unwrap_or_default();
     let uids: BTreeSet<&str> = known.iter().map(|stone| stone.uid.as_str()).collect();
-    let names: BTreeSet<&str> = deletes.iter().map(Change::name).collect();
     let deleted = |app: &&&Application| keep > 0 && names.contains(app.metadata.name.as_str());
     // What is being deleted for some time was kept when that began.
     let is_new = |app: &&&Application| !uids.contains(app.metadata.uid.as_str());

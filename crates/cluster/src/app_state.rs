@@ -72,6 +72,12 @@ impl AppState {
         serde_json::from_str(&self.managed.read()).unwrap_or_default()
     }
 
+    /// Whether resources were ever published. Without them there may be a tree, but nobody knows
+    /// their differences: that is not "none".
+    pub fn is_compared(&self) -> bool {
+        self.managed.bytes_held() > 0
+    }
+
     /// Bytes held for the managed resources.
     pub fn packed_bytes(&self) -> usize {
         self.managed.bytes_held()
@@ -257,8 +263,14 @@ mod tests {
     async fn readers_see_the_newest_publication_and_the_end() {
         let states = AppStates::new();
         let app = AppKey::new("argocd", "web");
-        let (mut one, mut all) = (states.subscribe(&app), states.changes());
+        let mut one = states.subscribe(&app);
         assert!(states.get(&app).is_none());
+        let other = AppKey::new("argocd", "other");
+        states.publish_tree(&other, ApplicationTree::default());
+        assert!(!states.get(&other).expect("published").is_compared());
+        states.publish(&other, &[], ApplicationTree::default());
+        assert!(states.get(&other).expect("published").is_compared());
+        let mut all = states.changes();
         let diff = ResourceDiff {
             kind: "ConfigMap".into(),
             live_state: "x".repeat(10_000),

@@ -1,7 +1,8 @@
 //! Seeded faults of sets: a host of Git or a repository that fails in many ways or lists less than
-//! there is, clusters that come and go, and a controller that dies at a write. No Application is
-//! deleted that a complete answer wants, nor any by a policy that deletes nothing, and when all is
-//! well there are exactly those that are wanted.
+//! there is, clusters that come and go, events of pushes that come too early, twice or while others
+//! are answered, and a controller that dies at a write. No Application is deleted that a complete
+//! answer wants, nor any by a policy that deletes nothing, and when all is well there are exactly
+//! those that are wanted.
 //!
 //! Ten seeds, other ones for each commit; `TIPHYS_FAULTS=N` plays N, `all` plays 20,000,
 //! `TIPHYS_SEED=S` begins there. `make test-seeds` plays all of them.
@@ -17,6 +18,7 @@ use serde_json::{Value, json};
 use source::{FAILURES, KINDS, Mode, Source, Truth};
 use std::{collections::BTreeSet, time::Duration};
 use tiphys_cluster::request::{Call, MERGE_PATCH};
+use tiphys_controllers::applicationset::ControllerSettings;
 use tiphys_testkit::{Rng, first_seed};
 use tokio::time::{Instant, sleep};
 
@@ -26,6 +28,7 @@ const ALL: u64 = 20_000;
 const TOGETHER: u64 = 50;
 const STEPS: usize = 6;
 const REFRESH: &str = "argocd.argoproj.io/application-set-refresh";
+const REFRESH_TIMESTAMP: &str = "argocd.argoproj.io/application-set-refresh-timestamp";
 
 /// What a set may do, and whether its Applications have a finalizer.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +81,8 @@ struct Play<'p> {
     rng: Rng,
     /// What was done, for a failure.
     told: Vec<String>,
+    /// Events of pushes so far.
+    events: u64,
     /// What there was when a reconcile had ended.
     seen: BTreeSet<String>,
 }
@@ -96,6 +101,7 @@ impl<'p> Play<'p> {
             manner,
             rng,
             told,
+            events: 0,
             seen: BTreeSet::new(),
         }
     }
@@ -204,10 +210,30 @@ impl<'p> Play<'p> {
         }
     }
 
+    /// An event of a push, as a webhook passes it on.
+    async fn event(&mut self) {
+        self.events += 1;
+        let at = self.events.to_string();
+        let annotations = json!({REFRESH: "true", REFRESH_TIMESTAMP: at});
+        let patch = json!({"metadata": {"annotations": annotations}});
+        self.plane.patch(&self.path(), patch).await;
+    }
+
+    /// Events that nobody waits for: they come before what they are about can be read, or once more
+    /// afterwards, and the reconciles for them run while something else changes.
+    async fn stray_events(&mut self) {
+        let count = self.rng.below(3);
+        for _ in 0..count {
+            self.event().await;
+        }
+        if count > 0 {
+            self.told.push(format!("{count} stray events"));
+        }
+    }
+
     /// Asks for a reconcile, and returns when one has come to its end since.
     async fn reconciled(&mut self) {
-        let patch = json!({"metadata": {"annotations": {REFRESH: "true"}}});
-        self.plane.patch(&self.path(), patch).await;
+        self.event().await;
         let began = Instant::now();
         loop {
             let set = self.plane.get(&self.path()).await;
@@ -255,6 +281,7 @@ impl<'p> Play<'p> {
             let (before, writes) = (self.applications().await.0, self.wire.writes().len());
             // What a list lacked may come at any time, by the next list.
             let may_grow = self.source.truth().mode == Mode::Torn;
+            self.stray_events().await;
             self.change(step == STEPS).await;
             self.reconciled().await;
             let (truth, after) = (self.source.truth(), self.seen.clone());
@@ -328,7 +355,7 @@ async fn faults_delete_nothing_that_is_wanted() {
     let mut wrong = Vec::new();
     for part in parts(FEW) {
         let wire = Wire::default();
-        let plane = Plane::behind(&wire).await;
+        let plane = Plane::behind(&wire, ControllerSettings::default()).await;
         let began = Instant::now();
         for seed in part.clone() {
             wrong.extend(Play::start(&plane, &wire, seed).await.run().await);

@@ -128,13 +128,13 @@ impl Plane {
     }
 
     /// With a controller that is started again when it dies on the wire.
-    pub async fn behind(wire: &Wire) -> Self {
+    pub async fn behind(wire: &Wire, settings: ControllerSettings) -> Self {
         let (kube, plane, stop) = Self::ground(&[]).await;
         let (folder, stopped) = (plane._folder.path().to_owned(), stop.clone());
         let process = move |cluster| {
             let (folder, stop) = (folder.clone(), stopped.clone());
+            let settings = settings.clone();
             async move {
-                let settings = ControllerSettings::default();
                 let controller = Controller::start(cluster, &folder, &[], settings).await;
                 if let Some(controller) = controller {
                     controller.run(stop).await;
@@ -395,7 +395,11 @@ async fn applications_come_change_and_go() {
 
     // What someone else changes comes back; what is to be preserved stays.
     let by_hand = json!({
-        "metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal", "mine": "x"}},
+        "metadata": {"annotations": {
+            "argocd.argoproj.io/refresh": "normal", "mine": "x",
+            // The controller of Applications keeps them for itself.
+            "tiphys.dev/sync-progress": "p", "tiphys.dev/last-healthy": "7",
+        }},
         "spec": {"source": {"path": "elsewhere"}},
     });
     plane.patch(&format!("{APPS}/app-one"), by_hand).await;
@@ -411,7 +415,10 @@ async fn applications_come_change_and_go() {
         .send(Call::get(format!("{APPS}/app-one")))
         .await
         .expect("an app");
-    assert_eq!(app["metadata"]["annotations"]["mine"], Value::Null);
+    let annotations = &app["metadata"]["annotations"];
+    assert_eq!(annotations["mine"], Value::Null);
+    assert_eq!(annotations["tiphys.dev/sync-progress"], "p");
+    assert_eq!(annotations["tiphys.dev/last-healthy"], "7");
 
     // Applications follow the set.
     let edit = json!({"spec": {"template": {"spec": {"source": {"targetRevision": "v2"}}}}});

@@ -1,9 +1,17 @@
 //! The hydrator on an API server: Applications are rendered into branches of a repository on this
 //! machine.
 
+use super::scripts::wire::Wire;
 use http::Method;
 use serde_json::{Value, json};
-use std::{sync::Arc, time::Duration};
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 use tempfile::TempDir;
 use tiphys_cluster::{
     Cluster, Records, RecordsOptions,
@@ -30,18 +38,20 @@ const CRDS: [&str; 2] = [
 ];
 const APPS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 const PROJECTS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects";
-const HYDRATE: &str = "argocd.argoproj.io/hydrate";
+pub const HYDRATE: &str = "argocd.argoproj.io/hydrate";
 const REFRESH: &str = "argocd.argoproj.io/refresh";
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
+/// How long no loop runs after one was killed.
+const DOWN: Duration = Duration::from_millis(10);
 /// Long enough for what should not happen.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// An API server with the loop, and a repository.
-struct Plane {
+pub struct Plane {
     cluster: Cluster,
-    _kube: EmbeddedKube,
+    kube: Arc<EmbeddedKube>,
     folder: TempDir,
-    repo: Repo,
+    pub repo: Repo,
     /// A repo-server that renders, and its port.
     repo_server: Option<(Arc<Server>, u16)>,
     stop: Option<DropGuard>,
@@ -49,7 +59,7 @@ struct Plane {
     serving: Option<DropGuard>,
 }
 
-fn config_map(name: &str, value: &str) -> String {
+pub fn config_map(name: &str, value: &str) -> String {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"v": value},
     })
@@ -63,15 +73,46 @@ impl Plane {
 
     /// With a repo-server that renders in place of this process.
     async fn start_with(repo_server: bool) -> Self {
+        let mut plane = Self::ground().await;
+        if repo_server {
+            plane.serve().await;
+        }
+        plane.run().await;
+        plane
+    }
+
+    /// With a loop that is started again when it dies on the wire.
+    pub async fn behind(wire: &Wire) -> Self {
+        let mut plane = Self::ground().await;
+        let (stop, number) = (CancellationToken::new(), Arc::new(AtomicUsize::new(0)));
+        let (folder, stopped) = (plane.folder.path().to_owned(), stop.clone());
+        let process = move |cluster| {
+            // What one that died has begun with its clones may still run.
+            let number = number.fetch_add(1, Ordering::Relaxed);
+            let (folder, stop) = (folder.join(format!("cache-{number}")), stopped.clone());
+            async move {
+                if let Some(dependencies) = dependencies(cluster, &folder, None).await {
+                    hydrator::run(dependencies, stop).await;
+                }
+            }
+        };
+        let kube = Arc::clone(&plane.kube);
+        tokio::spawn(wire.clone().supervise(kube, (stop.clone(), DOWN), process));
+        plane.stop = Some(stop.drop_guard());
+        plane
+    }
+
+    /// An API server without the loop.
+    async fn ground() -> Self {
         let kube = EmbeddedKube::start(Options::default())
             .await
             .expect("the embedded server starts");
         let cluster = Cluster::connect_in_process(kube.router(), "https://kubernetes.default.svc")
             .await
             .expect("it answers");
-        let mut plane = Self {
+        let plane = Self {
             cluster,
-            _kube: kube,
+            kube: Arc::new(kube),
             folder: TempDir::new().expect("a folder"),
             repo: Repo::with(&[
                 ("src/web/cm.yaml", &config_map("web", "1")),
@@ -81,9 +122,6 @@ impl Plane {
             stop: None,
             serving: None,
         };
-        if repo_server {
-            plane.serve().await;
-        }
         for text in CRDS {
             let limits = yaml::Limits::default();
             let crd = yaml::parse_document(text, &limits, yaml::Duplicates::LastWins);
@@ -98,7 +136,6 @@ impl Plane {
             "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}
         });
         plane.create(PROJECTS, &project).await;
-        plane.run().await;
         plane
     }
 
@@ -137,17 +174,9 @@ impl Plane {
     async fn run(&mut self) {
         self.stop = None;
         let stop = CancellationToken::new();
-        let records = Records::start(self.cluster.clone(), RecordsOptions::new("argocd"));
-        records.wait_ready().await.expect("the records");
         let cache = self.folder.path().join("cache");
-        let repos = Repos::with_options(cache, RepoOptions::default());
-        let dependencies = Dependencies {
-            sources: Sources::new(&records, repos, self.client()),
-            records,
-            workers: 4,
-            leases: None,
-            clock: Arc::new(jiff::Timestamp::now),
-        };
+        let dependencies = dependencies(self.cluster.clone(), &cache, self.client()).await;
+        let dependencies = dependencies.expect("the records");
         self.stop = Some(stop.clone().drop_guard());
         tokio::spawn(hydrator::run(dependencies, stop));
     }
@@ -164,16 +193,16 @@ impl Plane {
         Some(RepoServer::new(options).expect("an address"))
     }
 
-    fn url(&self) -> String {
+    pub fn url(&self) -> String {
         self.repo.url()
     }
 
-    fn git(&self, arguments: &[&str]) -> String {
+    pub fn git(&self, arguments: &[&str]) -> String {
         self.repo.git(arguments)
     }
 
     /// The last commit of the branch; empty: there is none.
-    fn head(&self) -> String {
+    pub fn head(&self) -> String {
         self.git(&[
             "for-each-ref",
             "--format=%(objectname)",
@@ -217,7 +246,7 @@ impl Plane {
         self.send(call).await.expect("it is changed");
     }
 
-    async fn app(&self, name: &str, (url, from, to): (&str, &str, &str)) {
+    pub async fn app(&self, name: &str, (url, from, to): (&str, &str, &str)) {
         let app = json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": name},
             "spec": {
@@ -236,14 +265,14 @@ impl Plane {
         self.patch(&format!("{APPS}/{name}"), &patch).await;
     }
 
-    async fn ask(&self, name: &str, kind: &str) {
+    pub async fn ask(&self, name: &str, kind: &str) {
         let now = jiff::Timestamp::now().to_string();
         let annotations = json!({HYDRATE: kind, "argocd.argoproj.io/hydrate-timestamp": now});
         self.change(name, json!({"metadata": {"annotations": annotations}}))
             .await;
     }
 
-    async fn get(&self, name: &str) -> Value {
+    pub async fn get(&self, name: &str) -> Value {
         let app = self.send(Call::get(format!("{APPS}/{name}"))).await;
         app.expect("it is there")
     }
@@ -265,6 +294,24 @@ impl Plane {
             sleep(Duration::from_millis(20)).await;
         }
     }
+}
+
+/// Those of one process. `None`: it died before it had read what there is.
+async fn dependencies(
+    cluster: Cluster,
+    cache: &Path,
+    client: Option<RepoServer>,
+) -> Option<Dependencies> {
+    let records = Records::start(cluster, RecordsOptions::new("argocd"));
+    records.wait_ready().await.ok()?;
+    let repos = Repos::with_options(cache, RepoOptions::default());
+    Some(Dependencies {
+        sources: Sources::new(&records, repos, client),
+        records,
+        workers: 4,
+        leases: None,
+        clock: Arc::new(jiff::Timestamp::now),
+    })
 }
 
 #[tokio::test(flavor = "multi_thread")]

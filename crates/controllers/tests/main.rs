@@ -4,6 +4,7 @@
 mod applicationset_deletions;
 mod applicationset_dry_run;
 mod applicationset_hosts;
+mod applicationset_meanwhile;
 mod applicationset_reports;
 mod applicationset_seeds;
 mod applicationsets;
@@ -11,7 +12,9 @@ mod apprepositories;
 mod apprepositories_made;
 mod apprepository_cluster;
 mod apprepository_jobs;
+mod ground;
 mod hydrator;
+mod hydrator_seeds;
 mod metrics;
 mod notification_reports;
 mod notification_seeds;

@@ -1,6 +1,6 @@
 //! Every metric by name, kind and labels, after syncing an Application to an embedded API server.
 
-use http::Method;
+use crate::ground::{APPS, PATIENCE, create, ground};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
@@ -12,9 +12,7 @@ use std::{
 };
 use tempfile::TempDir;
 use tiphys_cluster::{
-    AppStates, Cluster, Records, RecordsOptions,
-    clusters::Clusters,
-    request::{Call, JSON},
+    AppStates, Cluster, Records, RecordsOptions, clusters::Clusters, request::Call,
 };
 use tiphys_controllers::{
     application::{self, Dependencies},
@@ -24,8 +22,6 @@ use tiphys_controllers::{
         report::{Choice, Report},
     },
 };
-use tiphys_embedded_kube::{EmbeddedKube, Options};
-use tiphys_gocompat::yaml;
 use tiphys_repo::{RepoOptions, Repos};
 use tiphys_sources::Sources;
 use tiphys_testkit::Repo;
@@ -69,61 +65,6 @@ tiphys_cluster_cache_ready_seconds gauge server
 ";
 
 const GUIDE: &str = include_str!("../../../docs/guide/metrics.md");
-const CRDS: [&str; 2] = [
-    include_str!("../../../deploy/crds/application-crd.yaml"),
-    include_str!("../../../deploy/crds/appproject-crd.yaml"),
-];
-const APPS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
-const PATIENCE: Duration = Duration::from_secs(60);
-
-async fn create(cluster: &Cluster, path: &str, object: &Value) {
-    let call = Call::new(Method::POST, path).with_body(JSON, object.to_string());
-    let began = Instant::now();
-    while let Err(e) = cluster.http().json::<Value>(&call).await {
-        assert!(
-            e.is_not_found() && began.elapsed() < PATIENCE,
-            "{path}: {e}"
-        );
-        sleep(Duration::from_millis(50)).await;
-    }
-}
-
-/// An API server with what a control plane needs.
-async fn prepared() -> (EmbeddedKube, Cluster) {
-    let kube = EmbeddedKube::start(Options::default())
-        .await
-        .expect("the embedded server starts");
-    let cluster = Cluster::connect_in_process(kube.router(), "https://kubernetes.default.svc")
-        .await
-        .expect("it answers");
-    for text in CRDS {
-        let crd = yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins)
-            .expect("our own file");
-        create(
-            &cluster,
-            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-            &crd,
-        )
-        .await;
-    }
-    create(
-        &cluster,
-        "/api/v1/namespaces",
-        &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}}),
-    )
-    .await;
-    let project = json!({
-        "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "default"},
-        "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}
-    });
-    create(
-        &cluster,
-        "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects",
-        &project,
-    )
-    .await;
-    (kube, cluster)
-}
 
 /// Creates an Application and waits until its sync status is this one.
 async fn application(cluster: &Cluster, repo: &Repo, name: &str, path: &str, status: &str) {
@@ -206,7 +147,7 @@ fn check_values(families: &Families, text: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_metric_has_its_name_its_kind_and_its_labels() {
-    let (kube, cluster) = prepared().await;
+    let (kube, cluster) = ground().await;
     let (repo, folder, stop) = (
         Repo::new(),
         TempDir::new().expect("a folder"),

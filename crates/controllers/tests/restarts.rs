@@ -1,7 +1,7 @@
 //! A controller that is started again while the Git server is away: it knows from disk what the one
 //! before it compared with.
 
-use crate::tarpits::{APPS, CRDS, PATIENCE, create};
+use crate::ground::{APPS, PATIENCE, create, ground};
 use http::Method;
 use serde_json::{Value, json};
 use std::{
@@ -19,8 +19,6 @@ use tiphys_controllers::{
     application::{self, Dependencies},
     metrics::Metrics,
 };
-use tiphys_embedded_kube::{EmbeddedKube, Options};
-use tiphys_gocompat::yaml;
 use tiphys_repo::{DiskCache, RepoOptions, Repos};
 use tiphys_sources::Sources;
 use tiphys_testkit::git_server::{Server, Setup};
@@ -84,28 +82,7 @@ async fn wait_for(cluster: &Cluster, path: &str, field: &str, value: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn drift_is_healed_after_a_restart_while_git_is_away() {
-    let kube = EmbeddedKube::start(Options::default())
-        .await
-        .expect("the embedded server starts");
-    let cluster = Cluster::connect_in_process(kube.router(), "https://kubernetes.default.svc")
-        .await
-        .expect("it answers");
-    for text in CRDS {
-        let crd = yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins)
-            .expect("our own file");
-        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        create(&cluster, path, &crd).await;
-    }
-    let namespace =
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}});
-    create(&cluster, "/api/v1/namespaces", &namespace).await;
-    let project = json!({
-        "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "default"},
-        "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}
-    });
-    let projects = "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects";
-    create(&cluster, projects, &project).await;
-
+    let (kube, cluster) = ground().await;
     let (root, folder) = (
         TempDir::new().expect("a folder"),
         TempDir::new().expect("one"),

@@ -1,46 +1,24 @@
 //! Git servers that accept connections and never respond: Applications with other repositories do
 //! not wait for them.
 
-use http::Method;
+use crate::ground::{APPS, PATIENCE, create, ground};
 use serde_json::{Value, json};
 use std::{net::TcpListener, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use tiphys_cluster::{
-    AppStates, Cluster, Records, RecordsOptions,
-    clusters::Clusters,
-    request::{Call, JSON},
+    AppStates, Cluster, Records, RecordsOptions, clusters::Clusters, request::Call,
 };
 use tiphys_controllers::{
     application::{self, Dependencies},
     metrics::Metrics,
 };
-use tiphys_embedded_kube::{EmbeddedKube, Options};
-use tiphys_gocompat::yaml;
 use tiphys_repo::{RepoOptions, Repos};
 use tiphys_sources::Sources;
 use tiphys_testkit::Repo;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-pub const CRDS: [&str; 2] = [
-    include_str!("../../../deploy/crds/application-crd.yaml"),
-    include_str!("../../../deploy/crds/appproject-crd.yaml"),
-];
-pub const APPS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
-pub const PATIENCE: Duration = Duration::from_secs(120);
 const TARPITS: usize = 40;
-
-pub async fn create(cluster: &Cluster, path: &str, object: &Value) {
-    let call = Call::new(Method::POST, path).with_body(JSON, object.to_string());
-    let began = Instant::now();
-    while let Err(e) = cluster.http().json::<Value>(&call).await {
-        assert!(
-            e.is_not_found() && began.elapsed() < PATIENCE,
-            "{path}: {e}"
-        );
-        sleep(Duration::from_millis(50)).await;
-    }
-}
 
 fn application(name: &str, url: &str) -> Value {
     json!({
@@ -78,39 +56,7 @@ async fn accept(tarpits: &[TcpListener], many: usize) -> Vec<std::net::TcpStream
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_healthy_repository_is_synced_while_forty_do_not_answer() {
-    let kube = EmbeddedKube::start(Options::default())
-        .await
-        .expect("the embedded server starts");
-    let cluster = Cluster::connect_in_process(kube.router(), "https://kubernetes.default.svc")
-        .await
-        .expect("it answers");
-    for text in CRDS {
-        let crd = yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins)
-            .expect("our own file");
-        create(
-            &cluster,
-            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-            &crd,
-        )
-        .await;
-    }
-    create(
-        &cluster,
-        "/api/v1/namespaces",
-        &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}}),
-    )
-    .await;
-    let project = json!({
-        "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "default"},
-        "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}
-    });
-    create(
-        &cluster,
-        "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects",
-        &project,
-    )
-    .await;
-
+    let (kube, cluster) = ground().await;
     let (folder, stop) = (TempDir::new().expect("a folder"), CancellationToken::new());
     let records = Records::start(cluster.clone(), RecordsOptions::new("argocd"));
     records.wait_ready().await.expect("the records");

@@ -12,6 +12,23 @@ pub enum EngineError {
     Convert { what: &'static str, why: String },
     #[error("failed to convert conditions annotation to typed: {0}")]
     ConditionsAnnotation(String),
+    /// A user's health script.
+    #[error("failed to get resource health for {namespace}/{name}: {why}")]
+    HealthScript {
+        namespace: String,
+        name: String,
+        why: String,
+    },
     #[error("{0}")]
     Invalid(String),
+}
+
+impl EngineError {
+    /// As a resource's own health tells it, which is not the place to name the resource.
+    pub fn why(&self) -> String {
+        match self {
+            Self::HealthScript { why, .. } => why.clone(),
+            other => other.to_string(),
+        }
+    }
 }

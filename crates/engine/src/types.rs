@@ -56,8 +56,8 @@ pub struct Entry {
     pub(crate) judged: Judged,
     /// It is neither a hook nor skipped, and counts towards the Application's health.
     pub(crate) counts: bool,
-    /// Its health could not be read; the health's message says why.
-    pub(crate) unreadable: bool,
+    /// Why its health could not be read.
+    pub(crate) unreadable: Option<String>,
 }
 
 impl Entry {
@@ -85,7 +85,7 @@ impl Entry {
             drift: false,
             judged: Judged::Yes,
             counts: true,
-            unreadable: false,
+            unreadable: None,
         }
     }
 

@@ -7,6 +7,7 @@ use crate::need::{Answer, ClusterSecret, Need, unexpected};
 use crate::params::{Param, Params};
 use std::collections::BTreeMap;
 use tiphys_api::application_set::generators::ClusterGenerator;
+use tiphys_api::constants::SECRET_TYPE_LABEL;
 use tiphys_apimachinery::selector::LabelSelector;
 
 /// The name and the address of the cluster that the controller runs in.
@@ -17,7 +18,11 @@ pub fn params(
     generator: &ClusterGenerator,
     context: Context<'_>,
 ) -> Result<Vec<Params>, GenerateError> {
-    let selector = serde_json::to_value(&generator.selector).unwrap_or_default();
+    let mut selector = generator.selector.clone();
+    let selects = !selector.match_labels.is_empty() || !selector.match_expressions.is_empty();
+    // Argo CD puts the value that all clusters have in the place of any other.
+    selector.match_labels.remove(SECRET_TYPE_LABEL);
+    let selector = serde_json::to_value(&selector).unwrap_or_default();
     let selector = LabelSelector::from_json(&selector).map_err(|e| {
         GenerateError::spec(format!(
             "error getting cluster secrets: error converting label selector: {e}"
@@ -32,8 +37,7 @@ pub fn params(
         .filter(|secret| selector.matches(&secret.labels))
         .map(|secret| (secret.name.as_str(), secret))
         .collect();
-    let with_local =
-        selector.is_everything() && chosen.values().all(|secret| secret.server != LOCAL_SERVER);
+    let with_local = !selects && chosen.values().all(|secret| secret.server != LOCAL_SERVER);
     let mut sets = Vec::with_capacity(chosen.len() + 1);
     for secret in chosen.into_values() {
         let mut params = basic(

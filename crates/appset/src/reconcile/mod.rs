@@ -164,6 +164,18 @@ pub enum Done {
     NotDeleted(String),
 }
 
+/// What is kept of the Applications that are deleted.
+fn kept(
+    set: &ApplicationSet,
+    deletes: &[Change],
+    owned: &[&Application],
+    settings: &Settings,
+    now: Time,
+) -> Option<tombstone::Written> {
+    let names = deletes.iter().map(Change::name).collect();
+    tombstone::written(set, &names, owned, settings.keep_deleted, now)
+}
+
 /// Plans one reconcile of a set that is not being deleted.
 pub fn plan(
     set: &ApplicationSet,
@@ -225,7 +237,7 @@ pub fn plan(
     if let Some(error) = problem_of(problem) {
         set_conditions(&mut plan.status, set, vec![error], true, now);
     }
-    plan.tombstones = tombstone::written(set, &plan.deletes, &owned, settings, now);
+    plan.tombstones = kept(set, &plan.deletes, &owned, settings, now);
     plan.requeue_after = requeue_after(set, settings.requeue);
     if !plan.valid && plan.requeue_after.is_none() {
         plan.requeue_after = Some(RETRY);
@@ -294,7 +306,7 @@ impl Plan {
     ) {
         self.deletes.retain(|delete| !names.contains(delete.name()));
         let owned = existing.owned(set);
-        self.tombstones = tombstone::written(set, &self.deletes, &owned, settings, now);
+        self.tombstones = kept(set, &self.deletes, &owned, settings, now);
     }
 
     fn ended(mut self) -> Self {

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use tiphys_api::Application;
 use tiphys_api::application_set::{ApplicationSet, ApplicationSetResourceIgnoreDifferences};
 use tiphys_api::constants::{
-    API_VERSION, HYDRATE, POST_DELETE_FINALIZER, PRE_DELETE_FINALIZER, REFRESH,
+    API_VERSION, HYDRATE, OF_CONTROLLER, POST_DELETE_FINALIZER, PRE_DELETE_FINALIZER, REFRESH,
 };
 use tiphys_api::meta::OwnerReference;
 use tiphys_apimachinery::Object;
@@ -204,15 +204,16 @@ fn preserve(
     settings: &Settings,
 ) {
     let own = set.spec.preserved_fields.clone().unwrap_or_default();
-    let others = [NOTIFIED, REFRESH, HYDRATE].map(str::to_owned);
-    let annotations = own.annotations.iter();
-    for key in annotations
-        .chain(&settings.preserved_annotations)
-        .chain(&others)
-    {
+    let others = [NOTIFIED, REFRESH, HYDRATE];
+    let others = others.into_iter().chain(OF_CONTROLLER);
+    let named = own
+        .annotations
+        .iter()
+        .chain(&settings.preserved_annotations);
+    for key in named.map(String::as_str).chain(others) {
         if let Some(value) = live.metadata.annotations.get(key) {
             let annotations = &mut generated.metadata.annotations;
-            annotations.insert(key.clone(), value.clone());
+            annotations.insert(key.to_owned(), value.clone());
         }
     }
     for key in own.labels.iter().chain(&settings.preserved_labels) {

@@ -34,7 +34,7 @@ pub fn invalid(
                 app.spec.project
             ))
         } else {
-            destination(app, &clusters)
+            spec::destination(&app.spec.destination, &clusters)
                 .err()
                 .map(|why| format!("application destination spec is invalid: {why}"))
         };
@@ -67,15 +67,6 @@ fn clusters(existing: &Existing<'_>) -> Vec<Destination> {
     clusters
 }
 
-/// The cluster of an Application. A server that is not known is accepted: its Secret may come.
-fn destination(app: &Application, clusters: &[Destination]) -> Result<(), String> {
-    let destination = &app.spec.destination;
-    if destination.name.is_empty() && !destination.server.is_empty() {
-        return Ok(());
-    }
-    spec::destination(destination, clusters).map(drop)
-}
-
 /// Whether an Application's resources cannot be deleted, because its cluster does not exist.
 pub fn has_no_cluster(app: &Application, existing: &Existing<'_>) -> bool {
     let local = spec::in_cluster();
@@ -84,4 +75,43 @@ pub fn has_no_cluster(app: &Application, existing: &Existing<'_>) -> bool {
         return false;
     }
     spec::destination(destination, &clusters(existing)).is_err()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Existing, invalid, spec};
+    use serde_json::json;
+    use std::collections::{BTreeMap, BTreeSet};
+    use tiphys_api::{Application, application_set::ApplicationSet};
+
+    #[test]
+    fn an_application_for_an_unknown_server_is_invalid() {
+        let mut east = spec::in_cluster();
+        east.name = "east".to_owned();
+        east.server = "https://east.example".to_owned();
+        let local = spec::in_cluster().server;
+        let servers = [
+            "https://east.example/",
+            local.as_str(),
+            "https://none.example",
+        ];
+        let desired = servers.map(|server| {
+            serde_json::from_value::<Application>(json!({
+                "metadata": {"name": server},
+                "spec": {"project": "default", "destination": {"server": server}},
+            }))
+            .expect("an Application")
+        });
+        let existing = Existing {
+            applications: &[],
+            projects: &BTreeSet::from(["default".to_owned()]),
+            clusters: &[east],
+        };
+        let invalid = invalid(&ApplicationSet::default(), &desired, &existing);
+        let why = "application destination spec is invalid: error getting cluster by server \
+                   \"https://none.example\": rpc error: code = NotFound desc = cluster \
+                   \"https://none.example\" not found";
+        let wanted = [("https://none.example".to_owned(), why.to_owned())];
+        assert_eq!(invalid, BTreeMap::from(wanted));
+    }
 }

@@ -52,22 +52,30 @@ pub fn nested() -> &'static Arc<Functions> {
     &NESTED
 }
 
-/// `slugify [max [smart]] text`; the text is always last.
+/// `slugify [max [smart]] text`; the text is always last. A size of 0 or less is no limit for a
+/// smart cut.
 fn slugify(call: &mut Call<'_>) -> Result<Value, Error> {
     let count = call.len();
+    if count == 0 {
+        return Ok("".into());
+    }
     let fails = || Error::function("slugify takes a size, a boolean and a text");
-    let Value::String(text) = call.arg(count.wrapping_sub(1)) else {
+    let Value::String(text) = call.arg(count - 1) else {
         return Err(fails());
-    };
-    let max = match call.arg(0) {
-        Value::Int(_, max) if count > 1 => usize::try_from(*max).map_err(|_| fails())?,
-        _ if count > 1 => return Err(fails()),
-        _ => names::LONGEST_SLUG,
     };
     let smart = match call.arg(1) {
         Value::Bool(smart) if count > 2 => *smart,
         _ if count > 2 => return Err(fails()),
-        _ => false,
+        _ => true,
+    };
+    let max = match call.arg(0) {
+        Value::Int(_, max) if count > 1 => match usize::try_from(*max) {
+            Ok(max) => max,
+            Err(_) if smart && *max < 0 => 0,
+            Err(_) => return Err(fails()),
+        },
+        _ if count > 1 => return Err(fails()),
+        _ => names::LONGEST_SLUG,
     };
     Ok(names::slugify(&text.to_str(), max, smart).into())
 }

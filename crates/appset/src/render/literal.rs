@@ -9,7 +9,7 @@
 //!
 //! A brace at the end of a text gets a mark, too: what is put beside it may begin with one. So does
 //! one at the beginning, where something may stand before it; but not in maps and lists, since it
-//! decides how YAML quotes the text.
+//! decides how YAML quotes the text. Such a text gets it when it is printed after a brace.
 
 use crate::params::{Param, Params};
 use serde_json::Value as Json;
@@ -82,26 +82,38 @@ pub(crate) fn is_in(document: &Json) -> bool {
 pub(super) const AROUND: Around = Around {
     before: without_marks,
     after: protected_result,
+    between_braces: Some(BETWEEN),
 };
 
 /// They put their arguments beside each other: braces of the template's author stay what they are.
-const PRINT: [&[u8]; 5] = [b"print", b"printf", b"println", b"cat", b"join"];
+/// What they make is a text, also of maps and lists.
+const PRINT: [&[u8]; 7] = [
+    b"print", b"printf", b"println", b"cat", b"join", b"html", b"js",
+];
 
 /// Takes the mark out of a call's texts. Returns whether the result is to be protected: also where
 /// braces come together that were apart, or were encoded, in what a generator answered.
 ///
-/// Nothing happens where there is a map or a list, too: the function may put the text into it, where
-/// nobody would protect it again. Nor does it where the template's author opens a template.
+/// Nothing happens where there is a map or a list, too: unless it prints, the function may put the
+/// text into it, where nobody would protect it again. Nor does it where the template's author opens
+/// a template.
 fn without_marks(name: &[u8], call: &mut Call<'_>) -> bool {
     let holds = |value: &Value| matches!(value, Value::Map(_) | Value::List(_) | Value::Object(_));
-    if call.rest(0).any(holds) {
+    let prints = PRINT.contains(&name);
+    if !prints && call.rest(0).any(holds) {
         return false;
     }
-    let prints = PRINT.contains(&name);
+    if name == b"join"
+        && let Value::List(list) = call.arg(1)
+    {
+        let list = list.clone();
+        mark_joined(call, &list);
+        return false;
+    }
     let marked: Vec<usize> = (0..call.len())
         .filter(|i| is_marked(call.arg(*i)))
         .collect();
-    if (prints || marked.is_empty()) && call.rest(0).any(is_of_author) {
+    if (prints || marked.is_empty()) && call.rest(0).any(|value| has_authors(value, 0)) {
         if prints {
             mark_beginnings(name, call);
         }
@@ -128,21 +140,84 @@ fn is_of_author(value: &Value) -> bool {
     }
 }
 
+/// Whether it is such a text or has one.
+fn has_authors(value: &Value, depth: usize) -> bool {
+    match value {
+        // The deepest are treated as if they had.
+        Value::List(_) | Value::Map(_) if depth > DEPTH => true,
+        Value::List(list) => {
+            let items = list.items();
+            items.iter().any(|item| has_authors(item, depth + 1))
+        }
+        Value::Map(map) => map.entries().into_iter().any(|(key, value)| {
+            is_of_author(&Value::String(key)) || has_authors(&value, depth + 1)
+        }),
+        _ => is_of_author(value),
+    }
+}
+
+/// Whether it begins with a brace and is not certainly the author's.
+fn may_begin(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.as_bytes().starts_with(b"{") && !is_of_author(value),
+        _ => false,
+    }
+}
+
+/// Keeps what `join` puts after a brace from making two of it.
+fn mark_joined(call: &mut Call<'_>, list: &List) {
+    // Whether a text that ends with a brace, or not, does so with this value behind it.
+    let ends = |before: bool, value: &Value| match value {
+        Value::String(text) if text.is_empty() => before,
+        Value::String(text) => text.as_bytes().ends_with(b"{"),
+        _ => false,
+    };
+    let separator = call.arg(0).clone();
+    let mut items = list.items();
+    let (mut is_open, mut is_first) = (false, true);
+    let (mut marks_separator, mut marks_items) = (false, false);
+    // Nils are left out.
+    for item in items.iter_mut().filter(|item| !matches!(item, Value::Nil)) {
+        if !is_first {
+            marks_separator |= is_open && may_begin(&separator);
+            is_open = ends(is_open, &separator);
+        }
+        is_first = false;
+        let next = ends(is_open, item);
+        if is_open && may_begin(item) {
+            *item = with_mark(item);
+            marks_items = true;
+        }
+        is_open = next;
+    }
+    if marks_separator {
+        call.replace(0, with_mark(&separator));
+    }
+    if marks_items {
+        // A new list: others may refer to this one.
+        call.replace(1, Value::List(List::of(list.go_type(), items)));
+    }
+}
+
+/// A text with the mark before it.
+fn with_mark(value: &Value) -> Value {
+    let Value::String(text) = value else {
+        return value.clone();
+    };
+    let mut mark = [0; 4];
+    let mut out = BETWEEN.encode_utf8(&mut mark).as_bytes().to_vec();
+    out.extend_from_slice(text.as_bytes());
+    Value::String(out.into())
+}
+
 /// Keeps what is printed after a brace of the author from making two of it.
 fn mark_beginnings(name: &[u8], call: &mut Call<'_>) {
     // The first argument of `printf` is the format.
     let from = usize::from(name == b"printf");
     for index in from..call.len() {
-        let value = call.arg(index);
-        let text = match value {
-            Value::String(text) if !is_of_author(value) => text.as_bytes(),
-            _ => continue,
-        };
-        if text.starts_with(b"{") {
-            let mut mark = [0; 4];
-            let mut out = BETWEEN.encode_utf8(&mut mark).as_bytes().to_vec();
-            out.extend_from_slice(text);
-            call.replace(index, Value::String(out.into()));
+        if may_begin(call.arg(index)) {
+            let marked = with_mark(call.arg(index));
+            call.replace(index, marked);
         }
     }
 }
@@ -178,10 +253,7 @@ fn plain(bytes: &[u8]) -> Vec<u8> {
 fn protected_result(value: Value) -> Value {
     match &value {
         Value::String(text) if text.as_bytes().starts_with(b"{") => {
-            let mut mark = [0; 4];
-            let mut out = BETWEEN.encode_utf8(&mut mark).as_bytes().to_vec();
-            out.extend_from_slice(of_bytes(text).as_bytes());
-            Value::String(out.into())
+            with_mark(&Value::String(of_bytes(text)))
         }
         _ => protected_value(value),
     }

@@ -94,6 +94,30 @@ fn parameters_beside_each_other_are_no_template() {
         (true, "{{.m.a}}{{.b}}", "{{.values.title}}"),
         (true, "{{upper .a}}{{lower .b}}", "{{.values.title}}"),
         (true, "{ {{- .b}}", "{{.values.title}}"),
+        (true, "{ {{- .m.b}}", "{{.values.title}}"),
+        (true, "{ {{- index .l 0}}", "{{.values.title}}"),
+        (true, "{{range .l}}{ {{- .}}{{end}}", "{{.values.title}}"),
+        (
+            true,
+            r#"{{ list "{" .m.b | join "" }}"#,
+            "{{.values.title}}",
+        ),
+        (
+            true,
+            r#"{{ join "{" (list "" .m.b) }}"#,
+            "{{.values.title}}",
+        ),
+        (
+            true,
+            r#"{{ join .m.b (list "{" "") }}"#,
+            "{{.values.title}}",
+        ),
+        (
+            true,
+            r#"{{ print (list) "{" .m.b | trimPrefix "[]" }}"#,
+            "{{.values.title}}",
+        ),
+        (true, r#"{{ html "{" .m.b }}"#, "{{.values.title}}"),
         (false, "{{a}}{{b}}", "{{values.title}}"),
     ] {
         let b = if go { "{.nobody}}" } else { "{server}}" };
@@ -101,7 +125,7 @@ fn parameters_beside_each_other_are_no_template() {
         let clusters = json!({"clusters": {"selector": registered(), "values": values}});
         // Without Go templates, parameters are texts.
         let element = match go {
-            true => json!({"a": "{", "b": b, "m": {"a": "{"}}),
+            true => json!({"a": "{", "b": b, "m": {"a": "{", "b": b}, "l": [b]}),
             false => json!({"a": "{", "b": b}),
         };
         let list = json!({"list": {"elements": [element]}});
@@ -183,13 +207,50 @@ fn an_error_that_reads_like_a_missing_key_is_an_error() {
 #[test]
 fn a_template_may_print_a_template() {
     let list = json!({"list": {"elements": [{"k": "server"}]}});
-    let values = json!({"title": "{{ \"{{\" }}.{{.k}}{{ \"}}\" }}"});
-    let generator = matrix(
-        &list,
-        &json!({"clusters": {"selector": registered(), "values": values}}),
-    );
-    let made = titles(&set(true, &json!([generator]), "{{.values.title}}"));
-    assert_eq!(made, ["https://east.example"]);
+    for text in [
+        r#"{{ "{{" }}.{{.k}}{{ "}}" }}"#,
+        r#"{{ join "" (list "{{." .k "}}") }}"#,
+        r#"{{ join "" (list "{" "{" "." .k "}}") }}"#,
+        r#"{{ join "." (list "{{" .k) }}{{ "}}" }}"#,
+        r#"{{ print (list "{{." .k "}}") | trimAll "[]" | nospace }}"#,
+    ] {
+        let values = json!({"title": text});
+        let generator = matrix(
+            &list,
+            &json!({"clusters": {"selector": registered(), "values": values}}),
+        );
+        let made = titles(&set(true, &json!([generator]), "{{.values.title}}"));
+        assert_eq!(made, ["https://east.example"], "{text}");
+    }
+}
+
+/// Without further arguments a slug has at most 50 characters and ends with a word.
+#[test]
+fn slugs_end_with_a_word() {
+    let long = "this-is-a-very-long-branch-name-which-is-longer-than-fifty";
+    let list = json!([{"list": {"elements": [{"long": long}]}}]);
+    for (text, wanted) in [
+        (
+            "{{slugify .long}}",
+            "this-is-a-very-long-branch-name-which-is-longer",
+        ),
+        ("{{slugify 10 .long}}", "this-is-a"),
+        ("{{slugify 12 true .long}}", "this-is-a"),
+        ("{{slugify 12 false .long}}", "this-is-a-ve"),
+        ("{{slugify 0 .long}}", long),
+        ("{{slugify -1 .long}}", long),
+        ("{{slugify}}", ""),
+    ] {
+        assert_eq!(titles(&set(true, &list, text)), [wanted], "{text}");
+    }
+}
+
+/// The label that makes a Secret a cluster cannot be used to choose others.
+#[test]
+fn clusters_are_chosen_among_clusters() {
+    let labels = json!({"argocd.argoproj.io/secret-type": "repository"});
+    let clusters = json!([{"clusters": {"selector": {"matchLabels": labels}}}]);
+    assert_eq!(titles(&set(true, &clusters, "{{.name}}")), ["east"]);
 }
 
 /// Members called `values` deep in a list's element are texts and numbers like others.

@@ -110,15 +110,22 @@ impl ReconcileContext<'_> {
         }
     }
 
-    /// Lets the tree of the last comparison say which kinds cannot be read now.
+    /// Lets readers see which kinds cannot be read now: in the tree of the last comparison, or of
+    /// the resources in the status if this process has made none.
     async fn publish_last_tree(&self) {
-        if let Some(comparison) = self.memo.comparison.clone()
-            && let Ok(cluster) = super::compare::cluster(self).await
-            && self.memo.compared_on == cluster.destination.server
-        {
-            let (tree, _) = self.controller.tree(&comparison, &cluster.cache);
-            self.controller.publish_tree(self.key, tree);
-        }
+        let Ok(cluster) = super::compare::cluster(self).await else {
+            return;
+        };
+        let (controller, cache) = (self.controller, &cluster.cache);
+        let tree = match self.memo.comparison.clone() {
+            Some(_) if self.memo.compared_on != cluster.destination.server => return,
+            Some(comparison) => controller.tree(&comparison, cache).0,
+            None => match super::compare::rules(self) {
+                Ok(rules) => controller.known_tree(&self.app, &rules, cache),
+                Err(_) => return,
+            },
+        };
+        controller.publish_tree(self.key, tree);
     }
 
     /// Remembers the last healthy entry of the history, which a rollback may sync.
@@ -134,7 +141,7 @@ impl ReconcileContext<'_> {
         if limits.is_ok_and(|l| l.then == OnTimeout::Rollback)
             && let Some(id) = rollback::healthy_entry(&self.app)
         {
-            self.annotate(rollback::LAST_HEALTHY, Some(id));
+            self.annotate(constants::LAST_HEALTHY, Some(id));
         }
     }
 

@@ -116,8 +116,12 @@ impl<'a> ReconcileContext<'a> {
         {
             Err(e) if e.is_too_large() => self.store_too_large(e).await,
             written => {
+                let Some(record) = written? else {
+                    return Ok(());
+                };
+                // The server took it: what was read was not stale.
                 self.memo.proved = true;
-                written?.map_or(Ok(()), |record| self.take(record))
+                self.take(record)
             }
         }
     }

@@ -24,8 +24,9 @@ use std::{sync::Arc, time::Duration};
 use tiphys_api::{
     Application,
     constants::{
-        DELETION_APPROVED, GROUP, POST_DELETE_FINALIZER, PRE_DELETE_FINALIZER, REFRESH,
-        RESOURCES_FINALIZER, RESOURCES_FINALIZER_BACKGROUND, RESOURCES_FINALIZER_FOREGROUND,
+        DELETION_APPROVED, FAILED_HOOKS, GROUP, POST_DELETE_FINALIZER, PRE_DELETE_FINALIZER,
+        REFRESH, RESOURCES_FINALIZER, RESOURCES_FINALIZER_BACKGROUND,
+        RESOURCES_FINALIZER_FOREGROUND,
     },
 };
 use tiphys_apimachinery::Object;
@@ -111,12 +112,7 @@ async fn advance(ctx: &mut ReconcileContext<'_>) -> Result<Next, Error> {
         }
         Ok(Progress::Waits) => {
             show(ctx).await?;
-            status::set_conditions(
-                &mut ctx.app.status,
-                &[],
-                &[ConditionType::DeletionError],
-                ctx.now,
-            );
+            clear_error(ctx);
             ctx.store().await?;
         }
         Ok(Progress::Retries) => {}
@@ -250,6 +246,11 @@ async fn refused(ctx: &mut ReconcileContext<'_>, why: Stop) -> Result<Next, Erro
     {
         status::apply_uncompared(&mut ctx.app, ctx.now);
     }
+    let failed = match &why {
+        Stop::HooksFailed { when, names } => Some(delete_hooks::as_reported(*when, names)),
+        _ => None,
+    };
+    ctx.annotate(FAILED_HOOKS, failed);
     let condition = Condition::new(ConditionType::DeletionError, text);
     status::set_conditions(
         &mut ctx.app.status,
@@ -460,13 +461,19 @@ async fn release(
     which: impl Fn(&str) -> bool,
 ) -> Result<(), Error> {
     ctx.app.metadata.finalizers.retain(|f| !which(f));
+    clear_error(ctx);
+    ctx.store().await
+}
+
+/// Removes the condition about the blocked deletion, with the hooks that it is about.
+fn clear_error(ctx: &mut ReconcileContext<'_>) {
+    ctx.annotate(FAILED_HOOKS, None);
     status::set_conditions(
         &mut ctx.app.status,
         &[],
         &[ConditionType::DeletionError],
         ctx.now,
     );
-    ctx.store().await
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ use super::{
     requested::RequestedSources,
     sources::{self},
 };
-use std::sync::Arc;
-use tiphys_api::{Application, operation::SyncOperation};
+use std::{collections::BTreeMap, sync::Arc};
+use tiphys_api::{Application, constants::FAILED_HOOKS, operation::SyncOperation};
 use tiphys_apimachinery::{Kept, Object, ResourceKey};
 use tiphys_cluster::{
     Error, Known, Unreadable, clusters::LiveCluster, scripts::run_scripts_blocking,
@@ -29,6 +29,9 @@ use tiphys_engine::{
     },
     types::{CompareRules, Comparison, HealthStatus},
 };
+
+/// Between the phase and the names of its failed hooks.
+const SEPARATOR: char = ' ';
 
 /// Creates the missing hooks and checks the state of the others. The error names those that failed.
 /// Failed hooks are deleted, so that they run again, only by a reconcile after the failure was
@@ -79,17 +82,10 @@ pub async fn execute(ctx: &mut ReconcileContext<'_>, when: When) -> Result<Progr
             Err(e) => return Err(doing(format!("{}: {e}", object.key()))),
         }
     }
-    let failed_text = doing(format!("{} hook(s) failed: ", when.name())).to_string();
-    let retries = ctx
-        .app
-        .status
-        .conditions
-        .iter()
-        .any(|c| c.type_ == "DeletionError" && c.message.starts_with(&failed_text));
-    let waits = if retries {
-        Progress::Retries
-    } else {
-        Progress::Waits
+    let reported = reported(&ctx.app.metadata.annotations, when);
+    let waits = match reported {
+        Some(_) => Progress::Retries,
+        None => Progress::Waits,
     };
     if created {
         return Ok(waits);
@@ -109,13 +105,29 @@ pub async fn execute(ctx: &mut ReconcileContext<'_>, when: When) -> Result<Progr
         .iter()
         .map(|o| format!("{}/{}", o.namespace(), o.name()))
         .collect();
-    let text = format!("{failed_text}{}", names.join(", "));
-    if deletion::is_told(ctx, &text) {
+    if reported.is_some_and(|reported| reported == joined(&names)) {
         for object in failed {
             deletion::remove(&executor, object, "Background").await?;
         }
     }
-    Err(Stop::Refused(text))
+    Err(Stop::HooksFailed { when, names })
+}
+
+/// The failed hooks that the condition reports, as the annotation beside it keeps them; the texts
+/// of conditions are for people. `None`: it reports something else, or nothing.
+fn reported(annotations: &BTreeMap<String, String>, when: When) -> Option<&str> {
+    let hooks = annotations.get(FAILED_HOOKS)?;
+    hooks.strip_prefix(when.name())?.strip_prefix(SEPARATOR)
+}
+
+/// The value of this annotation.
+pub fn as_reported(when: When, names: &[String]) -> String {
+    format!("{}{SEPARATOR}{}", when.name(), joined(names))
+}
+
+/// No name contains a comma.
+fn joined(names: &[String]) -> String {
+    names.join(",")
 }
 
 /// Removes the hooks according to their delete policies.
@@ -261,4 +273,23 @@ fn named(ctx: &ReconcileContext<'_>, object: &Object, when: When, taken: &[Resou
         object.metadata_mut().insert("name".into(), name.into());
     }
     object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_hooks_are_reported_by_phase_and_name() {
+        let names = ["n/a".to_owned(), "n/b".to_owned()];
+        let text = as_reported(When::Before, &names);
+        assert_eq!(text, "PreDelete n/a,n/b");
+        let annotations = BTreeMap::from([(FAILED_HOOKS.to_owned(), text)]);
+        let known = reported(&annotations, When::Before);
+        assert_eq!(known, Some(joined(&names).as_str()));
+        assert_ne!(known, Some(joined(&names[..1]).as_str()));
+        // Those of one phase say nothing about those of the other.
+        assert_eq!(reported(&annotations, When::After), None);
+        assert_eq!(reported(&BTreeMap::new(), When::Before), None);
+    }
 }

@@ -3,7 +3,7 @@
 //!
 //! Main types: [`Progress`] and [`Stop`].
 
-use super::{context::ReconcileContext, error::CompareError};
+use super::{context::ReconcileContext, error::CompareError, finalizers::When};
 use std::sync::Arc;
 use tiphys_apimachinery::Object;
 use tiphys_cluster::{Executor, Known, Unreadable, clusters::LiveCluster};
@@ -16,6 +16,8 @@ pub enum Stop {
         "{0}; the deletion waits until this can be read (listed and watched), and then goes on by itself"
     )]
     Unreadable(#[from] Unreadable),
+    #[error("{}{} hook(s) failed: {}", .when.executing(), .when.name(), .names.join(", "))]
+    HooksFailed { when: When, names: Vec<String> },
     #[error("{0}")]
     Refused(String),
 }
@@ -43,7 +45,7 @@ pub enum Progress {
     Held(String),
 }
 
-/// Whether a condition already reports this reason.
+/// Whether a condition already reports this reason, of which an Event would say nothing new.
 pub fn is_told(ctx: &ReconcileContext<'_>, text: &str) -> bool {
     ctx.app
         .status

@@ -1,7 +1,9 @@
 //! The resources that an Application is known to have, or to have had. Their kinds must be readable
-//! before anything is concluded from missing objects. Main functions: [`resources`] and [`of`].
+//! before anything is concluded from missing objects. Main functions: [`resources`], [`references`]
+//! and [`of`].
 
-use tiphys_api::Application;
+use std::collections::BTreeMap;
+use tiphys_api::{Application, resource::ResourceRef};
 use tiphys_apimachinery::ResourceKey;
 use tiphys_cluster::Known;
 use tiphys_engine::types::SyncStatus;
@@ -27,6 +29,36 @@ pub fn resources(app: &Application) -> Vec<ResourceKey> {
         .collect()
 }
 
+/// The same as references, which have versions; one for each resource.
+pub fn references(app: &Application) -> Vec<ResourceRef> {
+    let status = &app.status;
+    let state = status.operation_state.as_ref();
+    let results = state.and_then(|state| state.sync_result.as_ref());
+    let results = results.into_iter().flat_map(|result| &result.resources);
+    let compared = status.resources.iter();
+    let versions: BTreeMap<ResourceKey, &str> = results
+        .map(|r| (&r.group, &r.kind, &r.namespace, &r.name, &r.version))
+        .chain(compared.map(|r| (&r.group, &r.kind, &r.namespace, &r.name, &r.version)))
+        .map(|(group, kind, namespace, name, version)| {
+            let key = ResourceKey::new(group, kind, namespace, name);
+            (key, version.as_str())
+        })
+        .collect();
+    let mut references: BTreeMap<ResourceKey, ResourceRef> = BTreeMap::new();
+    for key in resources(app) {
+        let reference = ResourceRef {
+            group: key.group.clone(),
+            version: versions.get(&key).copied().unwrap_or_default().to_owned(),
+            kind: key.kind.clone(),
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            uid: String::new(),
+        };
+        references.insert(key, reference);
+    }
+    references.into_values().collect()
+}
+
 /// Everything it may have. If all its comparisons failed, or its status was lost, nothing is known.
 pub fn of(app: &Application) -> Known {
     let resources = resources(app);
@@ -48,6 +80,28 @@ mod tests {
             Known::Resources(keys) => Some(keys.iter().map(ToString::to_string).collect()),
             Known::Nothing => None,
         }
+    }
+
+    #[test]
+    fn each_resource_has_one_reference_with_its_version() {
+        let app = json!({"metadata": {"name": "a"}, "spec": {}, "status": {
+            "resources": [
+                {"group": "batch", "kind": "Job", "namespace": "m", "name": "b", "version": "v1"},
+                {"kind": "ConfigMap", "namespace": "m", "name": "a", "version": "v1"},
+            ],
+            "operationState": {"phase": "Running", "operation": {}, "syncResult": {"resources": [
+                {"group": "batch", "kind": "Job", "namespace": "m", "name": "b", "version": "v1", "status": "Synced"},
+                {"group": "apps", "kind": "Deployment", "namespace": "m", "name": "c", "version": "v1", "status": "Synced"},
+                {"kind": "ConfigMap", "namespace": "m", "name": "d", "version": "v1", "status": "Pruned"},
+            ]}},
+        }});
+        let app = serde_json::from_value(app).expect("an Application");
+        let references = references(&app);
+        let shown = references
+            .iter()
+            .map(|r| format!("{} {} {}", r.version, r.kind, r.name));
+        let shown: Vec<String> = shown.collect();
+        assert_eq!(shown, ["v1 ConfigMap a", "v1 Deployment c", "v1 Job b"]);
     }
 
     #[test]

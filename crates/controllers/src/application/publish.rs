@@ -1,18 +1,19 @@
 //! Publishes the result of a comparison to readers in the same process: resources with differences,
 //! and the tree.
 
-use super::controller::Controller;
+use super::{controller::Controller, known};
 use std::{
     borrow::Cow,
     collections::{BTreeSet, HashSet},
     sync::Arc,
 };
 use tiphys_api::{
+    Application,
     access::without_passwords,
     constants,
-    resource::{ApplicationTree, ResourceDiff, ResourceNode, UnreadableKind},
+    resource::{ApplicationTree, ResourceDiff, ResourceNode, ResourceRef, UnreadableKind},
 };
-use tiphys_apimachinery::{Kept, Object};
+use tiphys_apimachinery::{Kept, Object, ResourceKey};
 use tiphys_cluster::{
     Unreadable,
     app_state::AppKey,
@@ -20,7 +21,7 @@ use tiphys_cluster::{
 };
 use tiphys_engine::{
     diff, tree,
-    types::{Comparison, Entry},
+    types::{CompareRules, Comparison, Entry},
 };
 
 /// At most this many kinds that could not be read are named in a tree.
@@ -89,6 +90,36 @@ impl Controller {
             tree.orphaned_nodes = tree::orphans::of(&comparison.entries, rules, nobodys, &children);
         }
         (tree, complete)
+    }
+
+    /// The tree of an Application that this process could not compare yet: the resources in its
+    /// status, with what is below them as far as it can be read. Those that cannot be found, or
+    /// that nobody tracks, have neither a uid nor a health. Those that another Application tracks
+    /// are left out: who may see this Application may not see them.
+    pub(super) fn known_tree(
+        &self,
+        app: &Application,
+        rules: &CompareRules,
+        cache: &LiveCache,
+    ) -> ApplicationTree {
+        let own = rules.tracking.app_name.as_str();
+        let node = |resource_ref: ResourceRef| {
+            let r = &resource_ref;
+            let key = ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name);
+            let live = cache.get(&key);
+            match live.filter(|live| live.app.is_some()) {
+                Some(live) => (live.app.as_deref() == Some(own)).then(|| live.node()),
+                None => Some(ResourceNode {
+                    resource_ref,
+                    ..ResourceNode::default()
+                }),
+            }
+        };
+        let references = known::references(app).into_iter();
+        let nodes = references.filter_map(node).collect();
+        let mut tree = tree::below(nodes, rules, &|uid: &str| cache.child_nodes(uid));
+        tree.unreadable_kinds = unreadable_kinds(cache);
+        tree
     }
 
     /// Objects in a namespace that have no owner, no existing Application's tracking metadata, and

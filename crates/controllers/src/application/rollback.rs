@@ -8,13 +8,11 @@ use sha2::{Digest, Sha256};
 use tiphys_api::{
     Application,
     application::ApplicationSpec,
+    constants::LAST_HEALTHY,
     operation::{Info, Operation, OperationState, SyncOperation, SyncStrategy, SyncStrategyApply},
     source::ApplicationSource,
     status::RevisionHistory,
 };
-
-/// The id of the newest history entry that was Synced and Healthy.
-pub const LAST_HEALTHY: &str = "tiphys.dev/last-healthy";
 
 const FROM: &str = "Rolled back from";
 const SOURCE: &str = "Rolled back source";

@@ -1,13 +1,14 @@
 //! Carries out plans. Main functions: [`Controller::carry_out`] and [`Controller::apply`].
 
-use super::Controller;
+use super::{Controller, update::Written};
 use futures::{FutureExt as _, StreamExt as _, stream};
 use serde_json::{Value, json};
+use std::time::Duration;
 use tiphys_api::{ApplicationSet, constants};
 use tiphys_apimachinery::{Gvk, Object};
 use tiphys_appset::{
     reconcile::{Change, Done, Held, Plan},
-    tombstone::Written,
+    tombstone,
 };
 use tiphys_cluster::{
     Error,
@@ -18,22 +19,60 @@ use tiphys_cluster::{
 const CONCURRENT: usize = 16;
 /// The most that may be said.
 const MOST_CONCURRENT: usize = 200;
+/// When it is decided again whether a sync starts that could not start.
+const SOON: Duration = Duration::from_secs(1);
+
+/// What came of a plan.
+pub(super) struct Carried {
+    pub done: Done,
+    /// When the set is to be reconciled again because a sync was not started: its Application was
+    /// no longer the one that this was decided by.
+    pub again: Option<Duration>,
+}
+
+/// Nothing was to be done.
+impl Default for Carried {
+    fn default() -> Self {
+        Self {
+            done: Done::Completely,
+            again: None,
+        }
+    }
+}
+
+/// What came of several writes.
+#[derive(Default)]
+struct Applied {
+    /// The errors, with the names of the Applications.
+    failed: Vec<(String, String)>,
+    again: Option<Duration>,
+}
 
 impl Controller {
     /// Creates and updates, then deletes if all of that succeeded. The first error by name is the
     /// result; the other writes are made nevertheless.
-    pub(super) async fn carry_out(&self, set: &ApplicationSet, plan: &Plan) -> Done {
+    pub(super) async fn carry_out(&self, set: &ApplicationSet, plan: &Plan) -> Carried {
+        let written = self.apply_all(set, &plan.writes).await;
         let mut failed = plan.refused.clone();
-        failed.extend(self.apply_all(set, &plan.writes).await);
-        if let Some(message) = failed.into_values().next() {
-            return Done::WriteFailed(message);
+        failed.extend(written.failed);
+        let done = match failed.into_values().next() {
+            Some(message) => Done::WriteFailed(message),
+            None => self.delete_all(set, plan).await,
+        };
+        Carried {
+            done,
+            again: written.again,
         }
+    }
+
+    async fn delete_all(&self, set: &ApplicationSet, plan: &Plan) -> Done {
         if let Some(tombstones) = &plan.tombstones
             && let Err(error) = self.keep(set, tombstones).await
         {
             return Done::DeleteFailed(format!("what is deleted could not be kept: {error}"));
         }
-        match self.apply_all(set, &plan.deletes).await.into_iter().min() {
+        let deleted = self.apply_all(set, &plan.deletes).await;
+        match deleted.failed.into_iter().min() {
             Some((_, message)) => Done::DeleteFailed(message),
             None => Done::Completely,
         }
@@ -56,7 +95,11 @@ impl Controller {
     }
 
     /// Keeps what is deleted next.
-    async fn keep(&self, set: &ApplicationSet, tombstones: &Written) -> Result<(), Error> {
+    async fn keep(
+        &self,
+        set: &ApplicationSet,
+        tombstones: &tombstone::Written,
+    ) -> Result<(), Error> {
         if self.settings.dry_run {
             return Ok(());
         }
@@ -75,8 +118,7 @@ impl Controller {
         Ok(())
     }
 
-    /// The errors, with the names of the Applications.
-    async fn apply_all(&self, set: &ApplicationSet, changes: &[Change]) -> Vec<(String, String)> {
+    async fn apply_all(&self, set: &ApplicationSet, changes: &[Change]) -> Applied {
         // Boxed and collected: a stream of borrowing closures is not `Send` enough for a task.
         let writes: Vec<_> = changes
             .iter()
@@ -87,20 +129,36 @@ impl Controller {
             .buffer_unordered(concurrent.clamp(1, MOST_CONCURRENT))
             .collect()
             .await;
-        results.into_iter().flatten().collect()
+        let mut applied = Applied::default();
+        for result in results {
+            match result {
+                Ok(again) => applied.again = applied.again.or(again),
+                Err(failed) => applied.failed.push(failed),
+            }
+        }
+        applied
     }
 
-    async fn tried(&self, set: &ApplicationSet, change: &Change) -> Option<(String, String)> {
-        let error = self.apply(set, change).await.err()?;
-        Some((change.name().to_owned(), error.to_string()))
+    async fn tried(
+        &self,
+        set: &ApplicationSet,
+        change: &Change,
+    ) -> Result<Option<Duration>, (String, String)> {
+        let applied = self.apply(set, change).await;
+        applied.map_err(|error| (change.name().to_owned(), error.to_string()))
     }
 
-    /// One write.
-    pub(super) async fn apply(&self, set: &ApplicationSet, change: &Change) -> Result<(), Error> {
+    /// One write. Returns when the set is to be reconciled again because of it.
+    pub(super) async fn apply(
+        &self,
+        set: &ApplicationSet,
+        change: &Change,
+    ) -> Result<Option<Duration>, Error> {
         if self.settings.dry_run {
             self.leave(set, change);
-            return Ok(());
+            return Ok(None);
         }
+        let mut again = None;
         let (namespace, name) = (set.metadata.namespace.as_str(), change.name());
         let applications = &self.records.applications;
         let (reason, verb) = match change {
@@ -108,13 +166,17 @@ impl Controller {
                 applications.create(&object(app)?).await?;
                 ("created", "created")
             }
-            Change::Update { patch, .. } => {
-                applications.merge_patch(namespace, name, patch).await?;
+            Change::Update { patch, after, .. } => {
+                let written = self.update(after, patch).await?;
+                again = (written != Written::All).then_some(SOON);
+                if written == Written::Nothing {
+                    return Ok(again);
+                }
                 ("updated", "updated")
             }
             Change::Delete { release, .. } => {
                 let Some(record) = applications.get(namespace, name) else {
-                    return Ok(());
+                    return Ok(None);
                 };
                 if *release {
                     self.release(set, name, &record.meta.finalizers).await?;
@@ -128,7 +190,7 @@ impl Controller {
             }
         };
         self.tell(set, reason, format!("{verb} Application \"{name}\""));
-        Ok(())
+        Ok(again)
     }
 
     /// Removes the finalizer that deletes resources: their cluster does not exist.

@@ -137,8 +137,15 @@ fn wakes(change: ChangeType, before: Option<&Application>, now: &Application) ->
         let state = app.status.operation_state.as_ref();
         state.map(|state| (state.phase.clone(), state.started_at))
     };
+    // Its controller writes its own ones at each step of a sync.
+    let annotations = |app: &Application| {
+        let mut annotations = app.metadata.annotations.clone();
+        annotations.retain(|name, _| !constants::OF_CONTROLLER.contains(&name.as_str()));
+        annotations
+    };
     let matters = before.spec != now.spec
         || before.metadata.annotations != now.metadata.annotations
+            && annotations(before) != annotations(now)
         || before.metadata.labels != now.metadata.labels
         || before.metadata.finalizers != now.metadata.finalizers
         || before.status.health.status != now.status.health.status
@@ -387,6 +394,11 @@ mod tests {
             ("/spec/source/path", json!("b"), Wakes::Set),
             ("/metadata/labels", json!({"a": "b"}), Wakes::Set),
             ("/metadata/annotations", json!({"a": "b"}), Wakes::Set),
+            (
+                "/metadata/annotations",
+                json!({constants::SYNC_PROGRESS: "x"}),
+                Wakes::Nothing,
+            ),
             ("/metadata/finalizers", json!(["a/b"]), Wakes::Set),
         ] {
             let now = app(changed, value);

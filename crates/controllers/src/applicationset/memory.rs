@@ -1,7 +1,7 @@
 //! What is remembered of a set between two reconciles, so that one in which nothing changes costs
 //! little. Main type: [`Memory`].
 
-use super::REFRESH;
+use super::{REFRESH, REFRESH_TIMESTAMP};
 use std::{collections::BTreeSet, sync::Arc};
 use tiphys_api::{Application, ApplicationSet, constants::DELETED_APPLICATIONS};
 use tiphys_appset::reconcile::Settings;
@@ -64,6 +64,7 @@ fn is_same_set(a: &ApplicationSet, b: &ApplicationSet) -> bool {
     let annotations = |set: &ApplicationSet| {
         let mut annotations = set.metadata.annotations.clone();
         annotations.remove(REFRESH);
+        annotations.remove(REFRESH_TIMESTAMP);
         annotations
     };
     let (am, bm) = (&a.metadata, &b.metadata);

@@ -12,6 +12,7 @@ mod memory;
 mod reconcile;
 mod settings;
 mod twice;
+mod update;
 
 pub use crate::metrics::sets::{SetMetrics, SetReport};
 pub use settings::ControllerSettings;
@@ -34,6 +35,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Asks for a reconcile with revisions looked up again.
 const REFRESH: &str = tiphys_api::constants::APPLICATION_SET_REFRESH;
+/// When that was asked for, if it is known.
+const REFRESH_TIMESTAMP: &str = tiphys_api::constants::APPLICATION_SET_REFRESH_TIMESTAMP;
 /// The name under which Events are written.
 const COMPONENT: &str = "argocd-applicationset-controller";
 

@@ -1,18 +1,19 @@
 //! One reconcile of one set. Main function: [`Controller::reconcile`].
 
 use super::{
-    Controller, REFRESH, Reason,
+    Controller, REFRESH, REFRESH_TIMESTAMP, Reason,
+    execute::Carried,
     memory::{Last, Memory, Settled},
     twice,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tiphys_api::{
     Application, ApplicationSet,
     application_set::ApplicationSetStatus,
     constants::{self, DELETED_APPLICATIONS},
 };
-use tiphys_apimachinery::patch::json_merge;
+use tiphys_apimachinery::{Object, patch::json_merge};
 use tiphys_appset::{
     reconcile::{
         Change, Condition, Deletion, Done, Existing, Next, Settings, owner_of, plan, plan_deletion,
@@ -122,7 +123,7 @@ impl Controller {
             .is_some_and(|before| before.is_as(&now))
         {
             if refresh {
-                self.answer_refresh(key).await?;
+                self.answer_refresh(&set).await?;
             }
             let memory = Memory {
                 generated,
@@ -147,8 +148,8 @@ impl Controller {
         if let Some(held) = &plan.held {
             self.warn_of_held(&set, held);
         }
-        let done = match plan.ends {
-            true => Done::Completely,
+        let Carried { done, again: late } = match plan.ends {
+            true => Carried::default(),
             false => self.carry_out(&set, &plan).await,
         };
         let last = self.last(&set, plan.tombstones.as_ref());
@@ -169,30 +170,42 @@ impl Controller {
             last: Some(last),
         };
         self.remember(key, Some(memory));
-        if let Done::WriteFailed(message) | Done::DeleteFailed(message) = done {
-            return Err(Error::Invalid {
-                key: format!("{}/{}", key.namespace, key.name),
-                problem: message,
-            });
-        }
+        failed(key, done)?;
         // Also by a failure. Where the request stays, the next one changes nothing, and so nobody
         // hears of it.
         if refresh {
-            self.answer_refresh(key).await?;
+            self.answer_refresh(&set).await?;
         }
         let again = kept.map(|kept| kept.again);
-        Ok([plan.requeue_after, again].into_iter().flatten().min())
+        let times = [plan.requeue_after, again, late];
+        Ok(times.into_iter().flatten().min())
     }
 
-    /// Takes the request for a refresh away: it was answered.
-    async fn answer_refresh(&self, key: &AppKey) -> Result<(), Error> {
+    /// Takes the request for a refresh away that the reconcile of this set has answered. One that
+    /// came meanwhile stays: what it is about may not have been looked at.
+    async fn answer_refresh(&self, set: &ApplicationSet) -> Result<(), Error> {
         if self.settings.dry_run {
             return Ok(());
         }
-        let patch = json!({"metadata": {"annotations": {REFRESH: null}}});
-        let (namespace, name) = (&key.namespace, &key.name);
-        let answered = self.sets.merge_patch(namespace, name, &patch).await;
-        answered.map(drop)
+        let seen = [REFRESH, REFRESH_TIMESTAMP].map(|name| set.metadata.annotations.get(name));
+        let answer = |object: &mut Object| -> Result<bool, Error> {
+            let now = [REFRESH, REFRESH_TIMESTAMP].map(|name| object.annotation(name));
+            if now != seen.map(|value| value.map(String::as_str)) {
+                return Ok(false);
+            }
+            let Some(Value::Object(annotations)) = object.metadata_mut().get_mut("annotations")
+            else {
+                return Ok(false);
+            };
+            annotations.remove(REFRESH);
+            annotations.remove(REFRESH_TIMESTAMP);
+            Ok(true)
+        };
+        let (namespace, name) = (&set.metadata.namespace, &set.metadata.name);
+        match self.sets.modify(namespace, name, answer).await {
+            Err(e) if e.is_not_found() => Ok(()),
+            answered => answered.map(drop),
+        }
     }
 
     /// Says in the status that the specification does not have the form of one, such as a template
@@ -367,6 +380,17 @@ impl Controller {
                 Ok(None)
             }
         }
+    }
+}
+
+/// The error of a plan that was not carried out completely.
+fn failed(key: &AppKey, done: Done) -> Result<(), Error> {
+    match done {
+        Done::WriteFailed(problem) | Done::DeleteFailed(problem) => Err(Error::Invalid {
+            key: format!("{}/{}", key.namespace, key.name),
+            problem,
+        }),
+        Done::Completely | Done::NotDeleted(_) => Ok(()),
     }
 }
 

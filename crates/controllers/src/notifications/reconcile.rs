@@ -103,7 +103,7 @@ impl Controller {
             }),
             clock: Clock {
                 now: (dependencies.clock)(),
-                zone: TimeZone::UTC,
+                zone: TimeZone::try_system().unwrap_or(TimeZone::UTC),
             },
         };
         let mut ledger = work.ledger;

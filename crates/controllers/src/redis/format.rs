@@ -64,12 +64,20 @@ impl Format {
         let mut sorted: Vec<&ResourceDiff> = managed.iter().collect();
         sorted.sort_by_key(|d| (&d.group, &d.kind, &d.namespace, &d.name));
         let managed = self.item(&managed_name(instance), &sorted, self.keep);
+        [managed]
+            .into_iter()
+            .chain(self.tree(instance, tree))
+            .collect()
+    }
+
+    /// The values of its tree alone.
+    pub fn tree(&self, instance: &str, tree: &ApplicationTree) -> Vec<Item> {
         let shards = shards(tree);
-        let trees = shards
+        let items = shards
             .iter()
             .enumerate()
             .map(|(number, shard)| self.item(&tree_name(instance, number), shard, self.keep));
-        [managed].into_iter().chain(trees).collect()
+        items.collect()
     }
 
     /// The keys to delete with an Application.
@@ -293,7 +301,11 @@ mod tests {
             name: name.into(),
             ..Default::default()
         };
-        let items = Format::default().application("team_web", &[diff("b"), diff("a")], &tree(1));
+        let format = Format::default();
+        let items = format.application("team_web", &[diff("b"), diff("a")], &tree(1));
+        let alone = format.tree("team_web", &tree(1));
+        let of_tree = items[1..].iter().map(|item| &item.key);
+        assert!(alone.iter().map(|item| &item.key).eq(of_tree));
         assert_eq!(
             items.iter().map(|i| i.key.as_str()).collect::<Vec<_>>(),
             [

@@ -232,13 +232,14 @@ impl Writer<'_> {
         let instance = app.instance(&known.namespace);
         match known.states.get(app) {
             Some(state) => {
-                self.put(
-                    &self
+                let items = match state.is_compared() {
+                    true => self
                         .format
                         .application(&instance, &state.managed(), &state.tree),
-                    Some(&channel(&instance)),
-                )
-                .await
+                    // What an earlier process knew of the resources stays.
+                    false => self.format.tree(&instance, &state.tree),
+                };
+                self.put(&items, Some(&channel(&instance))).await
             }
             None if (known.is_there)(app) => Ok(()),
             None => {

@@ -5,11 +5,13 @@
 //! executed, their responses are never seen, and nothing it does afterwards arrives anywhere.
 
 mod answer;
+mod gate;
 mod held;
 mod plan;
 
 use answer::{cut, refusal, status, streamed, whole, without_kinds};
 use bytes::{Bytes, BytesMut};
+pub use gate::Gate;
 use held::Held;
 use http::{Method, Request, Response, StatusCode};
 use http_body::Body as _;
@@ -325,6 +327,9 @@ impl Line {
         if let Some(time) = slow {
             sleep(time).await;
         }
+        if let Some(gate) = self.gate(&what) {
+            gate.pass().await;
+        }
         let watches = query.contains("watch=true");
         let list =
             (method == Method::GET && query.contains("limit=")).then(|| format!("{path}?{query}"));
@@ -382,6 +387,14 @@ impl Line {
         }
     }
 
+    /// What a request waits for.
+    fn gate(&self, what: &str) -> Option<Gate> {
+        let state = self.wire.state();
+        let mut gates = state.plan.gates.iter();
+        let found = gates.find(|(part, _)| is_meant(what, part));
+        found.map(|(_, gate)| gate.clone())
+    }
+
     /// Waits forever if the process is dead.
     async fn alive(&self) {
         if !self.is_alive() {
@@ -420,10 +433,7 @@ impl Line {
         let mut state = self.wire.state();
         let write = (method != Method::GET).then_some(state.writes.len());
         let what = format!("{method} {path}");
-        let is_meant = |part: &str| {
-            part.strip_suffix('$')
-                .map_or_else(|| what.contains(part), |end| what.ends_with(end))
-        };
+        let is_meant = |part: &str| is_meant(&what, part);
         if let Some((_, code, message)) = state
             .plan
             .refusals
@@ -580,6 +590,12 @@ impl Line {
         *state.faults.entry(name).or_default() += 1;
         Some(fate)
     }
+}
+
+/// Whether a request is the one that a part of `METHOD path` (with `$`: its end) names.
+fn is_meant(what: &str, part: &str) -> bool {
+    part.strip_suffix('$')
+        .map_or_else(|| what.contains(part), |end| what.ends_with(end))
 }
 
 impl Errors {

@@ -83,13 +83,25 @@ pub fn length(value: &Value) -> u64 {
     value.as_array().map_or(0, |items| items.len() as u64)
 }
 
-/// A parameter as a number; a whole number becomes an integer.
+/// A parameter as a number; a whole number becomes an integer. As in Argo CD's Lua, a text without
+/// a point is a decimal or hexadecimal integer: it has no exponent, and it does not overflow.
 pub fn number(text: Option<&str>) -> Result<Value, ActionError> {
     let text = text.unwrap_or_default();
-    let number = text.trim().parse::<f64>().ok().filter(|n| n.is_finite());
-    match number {
-        Some(n) if n.fract() == 0.0 && n.abs() < 9e15 => Ok((n as i64).into()),
-        Some(n) => Ok(n.into()),
-        None => Err(ActionError::Refused(format!("invalid number: {text}"))),
+    let refused = || ActionError::Refused(format!("invalid number: {text}"));
+    let digits = text.trim_matches([' ', '\n', '\t']);
+    if !digits.contains('.') {
+        let hexadecimal = digits.strip_prefix("0x").or(digits.strip_prefix("0X"));
+        let whole = match hexadecimal {
+            // A sign would stand before the prefix.
+            Some(digits) if digits.starts_with(['+', '-']) => return Err(refused()),
+            Some(digits) => i64::from_str_radix(digits, 16),
+            None => digits.parse(),
+        };
+        return whole.map(Value::from).map_err(|_| refused());
+    }
+    let number = digits.parse::<f64>().ok().filter(|n| n.is_finite());
+    match number.ok_or_else(refused)? {
+        n if n.fract() == 0.0 && n.abs() < 9e15 => Ok((n as i64).into()),
+        n => Ok(n.into()),
     }
 }

@@ -133,14 +133,34 @@ fn parameters_are_looked_at() {
             Timestamp::UNIX_EPOCH,
         )
     };
-    assert_eq!(
-        scale("5").expect("a number")[0].object.0["spec"]["replicas"],
-        json!(5)
-    );
-    assert_eq!(
-        scale("many").expect_err("no number").to_string(),
-        "invalid number: many"
-    );
+    for (text, replicas) in [
+        ("5", json!(5)),
+        (" 7\t", json!(7)),
+        ("+3", json!(3)),
+        ("010", json!(10)),
+        ("0x10", json!(16)),
+        ("3.0", json!(3)),
+        ("1.5", json!(1.5)),
+        ("1.5e1", json!(15)),
+    ] {
+        let impacts = scale(text).expect("a number");
+        assert_eq!(impacts[0].object.0["spec"]["replicas"], replicas, "{text}");
+    }
+    for text in [
+        "many",
+        "",
+        "1e3",
+        "inf",
+        "nan",
+        "1_000",
+        "99999999999999999999",
+        "1.0e999",
+        "0x-5",
+        "0x+5",
+    ] {
+        let error = scale(text).expect_err("no number").to_string();
+        assert_eq!(error, format!("invalid number: {text}"));
+    }
     let unknown =
         Object::from_value(json!({"apiVersion": "v1", "kind": "ConfigMap"})).expect("a map");
     assert_eq!(

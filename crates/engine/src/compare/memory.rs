@@ -75,7 +75,8 @@ impl<'a> Memory<'a> {
         // name.
         let complete = entry.desired.is_some() || !entry.hook || self.same_targets;
         // An entry that could not be judged before is judged again.
-        entry.judged == Judged::Yes && !entry.unreadable && same_desired && same_live && complete
+        let judged = entry.judged == Judged::Yes && entry.unreadable.is_none();
+        judged && same_desired && same_live && complete
     }
 }
 

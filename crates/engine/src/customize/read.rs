@@ -1,6 +1,6 @@
 //! Reads the customizations from argocd-cm. Main function: [`read`].
 
-use super::{Customization, Customizations, UpdateRules};
+use super::{Customization, Customizations, UpdateRules, updates::COMPARE_OPTIONS};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -48,7 +48,10 @@ pub fn read(config: &BTreeMap<String, String>, clock: Clock) -> (Customizations,
             reader.problem(key, &why);
         }
     }
-    let updates = UpdateRules::read(config, &reader.kinds);
+    let (updates, compare_options) = UpdateRules::read(config, &reader.kinds);
+    if let Err(why) = compare_options {
+        reader.problem(COMPARE_OPTIONS, &why);
+    }
     (
         Customizations {
             kinds: reader.kinds,

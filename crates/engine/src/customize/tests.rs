@@ -2,10 +2,12 @@
 
 use super::{Customizations, read};
 use crate::{
+    base::IgnoreStatus,
     health,
     types::{Health, HealthStatus},
 };
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use tiphys_apimachinery::Object;
 
 fn customizations(entries: &[(&str, &str)]) -> Customizations {
@@ -185,4 +187,41 @@ fn what_cannot_be_read_is_named_and_hides_nothing() {
             .all(|p| p.starts_with("argocd-cm: resource.customizations"))
     );
     assert!(customizations.judges_health(&object("b.io/v1", "B", json!({}))));
+}
+
+#[test]
+fn compare_options_that_cannot_be_read_are_named() {
+    for (text, is_good) in [
+        ("", true),
+        (
+            "ignoreAggregatedRoles: true\nignoreResourceStatusField: crd",
+            true,
+        ),
+        ("ignoreResourceStatusField: off", true),
+        ("ignoreAggregatedRoles: 3", false),
+        ("ignoreDifferencesOnResourceUpdates: sometimes", false),
+        ("[broken", false),
+    ] {
+        let config = BTreeMap::from([("resource.compareoptions".to_owned(), text.to_owned())]);
+        let (_, problems) = read(&config, || jiff::Timestamp::UNIX_EPOCH);
+        let named = |p: &String| p.starts_with("argocd-cm: resource.compareoptions: ");
+        assert_eq!(
+            problems.len(),
+            usize::from(!is_good),
+            "{text}: {problems:?}"
+        );
+        assert!(problems.iter().all(named), "{problems:?}");
+    }
+}
+
+#[test]
+fn compare_options_beside_a_wrong_one_apply() {
+    let text = "ignoreAggregatedRoles: 3\nignoreDifferencesOnResourceUpdates: false";
+    let config = BTreeMap::from([("resource.compareoptions".to_owned(), text.to_owned())]);
+    let (customizations, problems) = read(&config, || jiff::Timestamp::UNIX_EPOCH);
+    assert_eq!(
+        problems,
+        ["argocd-cm: resource.compareoptions: ignoreAggregatedRoles is neither true nor false"]
+    );
+    assert_eq!(customizations.updates().ignored().1, IgnoreStatus::None);
 }

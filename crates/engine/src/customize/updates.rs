@@ -20,24 +20,40 @@ pub struct UpdateRules {
     ignore_status: IgnoreStatus,
 }
 
-/// The settings in `resource.compareoptions` that concern updates.
+pub(super) const COMPARE_OPTIONS: &str = "resource.compareoptions";
+
+/// The settings in `resource.compareoptions`.
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
 struct CompareOptions {
+    /// Used elsewhere; read here so that a wrong one is reported with the others, which stay valid.
+    ignore_aggregated_roles: Option<Value>,
     ignore_resource_status_field: Option<Value>,
     ignore_differences_on_resource_updates: Option<bool>,
 }
 
 impl UpdateRules {
-    /// Reads argocd-cm, given its customizations. Differences that are ignored are ignored in
-    /// updates too, unless `ignoreDifferencesOnResourceUpdates` is false.
+    /// Reads argocd-cm, given its customizations, and says why `resource.compareoptions` cannot be
+    /// read. Differences that are ignored are ignored in updates too, unless
+    /// `ignoreDifferencesOnResourceUpdates` is false.
     pub(super) fn read(
         config: &BTreeMap<String, String>,
         kinds: &BTreeMap<String, Customization>,
-    ) -> Self {
+    ) -> (Self, Result<(), String>) {
         let text = |key: &str| config.get(key).map_or("", String::as_str);
         let enabled = text("resource.ignoreResourceUpdatesEnabled");
-        let options: CompareOptions = parsed(text("resource.compareoptions")).unwrap_or_default();
+        let read = parsed::<CompareOptions>(text(COMPARE_OPTIONS));
+        let (options, outcome) = match read {
+            Ok(options) => {
+                let is_good = options
+                    .ignore_aggregated_roles
+                    .as_ref()
+                    .is_none_or(Value::is_boolean);
+                let wrong = || "ignoreAggregatedRoles is neither true nor false".to_owned();
+                (options, is_good.then_some(()).ok_or_else(wrong))
+            }
+            Err(why) => (CompareOptions::default(), Err(why)),
+        };
         let as_differences = options
             .ignore_differences_on_resource_updates
             .unwrap_or(true);
@@ -51,7 +67,7 @@ impl UpdateRules {
                 .filter_map(|o| super::ignore_rule(key, o))
                 .collect::<Vec<_>>()
         };
-        Self {
+        let rules = Self {
             enabled: enabled.is_empty() || boolean(enabled).unwrap_or(false),
             ignore: kinds.iter().flat_map(of_kind).collect(),
             ignore_status: if as_differences {
@@ -59,7 +75,8 @@ impl UpdateRules {
             } else {
                 IgnoreStatus::None
             },
-        }
+        };
+        (rules, outcome)
     }
 
     /// The rules, and which part of the status they ignore.

@@ -33,8 +33,9 @@ pub fn judge(
         }
         Some(live) => super::assess_within(live, &rules.customizations, Some(spending))
             .unwrap_or_else(|error| {
-                entry.unreadable = true;
-                Some(Health::new(HealthStatus::Unknown, error.to_string()))
+                let health = Health::new(HealthStatus::Unknown, error.why());
+                entry.unreadable = Some(error.to_string());
+                Some(health)
             }),
     };
 }
@@ -53,8 +54,8 @@ pub fn aggregate(entries: &[Arc<Entry>]) -> (Health, Option<Condition>) {
         let Some(health) = &entry.health else {
             continue;
         };
-        if entry.unreadable {
-            errors.add(live, &health.message);
+        if let Some(error) = &entry.unreadable {
+            errors.add(live, error);
         }
         let child_application = entry.key.group == "argoproj.io" && entry.key.kind == "Application";
         if child_application

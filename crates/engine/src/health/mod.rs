@@ -21,13 +21,13 @@ use tiphys_apimachinery::Object;
 /// The health of a live object; `None` for kinds without health. An object that cannot be read is
 /// `Unknown`, with the reason.
 pub fn of(live: &Object) -> Option<Health> {
-    assess(live).unwrap_or_else(|error| Some(Health::new(HealthStatus::Unknown, error.to_string())))
+    assess(live).unwrap_or_else(|error| Some(Health::new(HealthStatus::Unknown, error.why())))
 }
 
 /// Like [`of`]; users' scripts take precedence over the built-in rules.
 pub fn of_with(live: &Object, customizations: &Customizations) -> Option<Health> {
     assess_with(live, customizations)
-        .unwrap_or_else(|error| Some(Health::new(HealthStatus::Unknown, error.to_string())))
+        .unwrap_or_else(|error| Some(Health::new(HealthStatus::Unknown, error.why())))
 }
 
 /// Like [`assess`]; users' scripts take precedence over the built-in rules.
@@ -49,7 +49,11 @@ pub fn assess_within(
             .health(live, spending)
             .transpose()
             .map(Option::flatten)
-            .map_err(|e| EngineError::Invalid(e.to_string())),
+            .map_err(|e| EngineError::HealthScript {
+                namespace: live.namespace().to_owned(),
+                name: live.name().to_owned(),
+                why: e.to_string(),
+            }),
         false => assess(live),
     }
 }

@@ -14,7 +14,7 @@ use std::{
 use tiphys_apimachinery::ResourceKey;
 
 /// The annotation of an Application that holds the [`Notes`].
-pub const PROGRESS_ANNOTATION: &str = "tiphys.dev/sync-progress";
+pub const PROGRESS_ANNOTATION: &str = tiphys_api::constants::SYNC_PROGRESS;
 
 /// Maximum number of recorded writes in the annotation. It must stay small, and losing an entry
 /// only costs a read from the cluster.

@@ -197,10 +197,9 @@ pub(super) fn observe(
     let (phase, message) = match hook_phase(step, live, observed) {
         Ok(known) => known,
         Err(e) => {
-            return Some((
-                OperationPhase::Error,
-                format!("failed to get resource health: {e}"),
-            ));
+            // Argo CD says it twice.
+            let twice = "failed to get resource health: ".repeat(2);
+            return Some((OperationPhase::Error, format!("{twice}{e}")));
         }
     };
     if phase == OperationPhase::Running && live.deletion_timestamp().is_some() {

@@ -1,9 +1,9 @@
 //! The resource tree of an Application: its resources, the objects they own, and the information
 //! shown for each.
 //!
-//! Main functions: [`build`] for the tree, [`info::of`] for the information of one object,
-//! [`why::lines`] for the reasons why it is not Healthy. It must not know where live objects are
-//! kept: an object's children are looked up by its uid.
+//! Main functions: [`build`] and [`below`] for the tree, [`info::of`] for the information of one
+//! object, [`why::lines`] for the reasons why it is not Healthy. It must not know where live objects
+//! are kept: an object's children are looked up by its uid.
 
 pub mod info;
 mod network;
@@ -42,11 +42,20 @@ pub fn build(
             None => builder.nodes.push(entry.node.clone()),
         }
     }
-    why::explain(&mut builder.nodes);
-    ApplicationTree {
-        nodes: builder.nodes,
-        ..ApplicationTree::default()
+    builder.finish()
+}
+
+/// The same below nodes whose resources were not compared.
+pub fn below(
+    nodes: Vec<ResourceNode>,
+    rules: &CompareRules,
+    children: &dyn Fn(&str) -> Vec<ResourceNode>,
+) -> ApplicationTree {
+    let mut builder = Builder::new(rules, children);
+    for node in nodes {
+        builder.add(node, None, 0);
     }
+    builder.finish()
 }
 
 /// The node of a live object, with its owners as parents.
@@ -197,6 +206,14 @@ impl<'a> Builder<'a> {
             children,
             nodes: Vec::new(),
             by_uid: BTreeMap::new(),
+        }
+    }
+
+    fn finish(mut self) -> ApplicationTree {
+        why::explain(&mut self.nodes);
+        ApplicationTree {
+            nodes: self.nodes,
+            ..ApplicationTree::default()
         }
     }
 

@@ -177,6 +177,56 @@ fn unreadable(stage: &Stage<'_>) -> Vec<(String, String)> {
 }
 
 #[test]
+fn a_process_that_never_read_a_kind_shows_what_is_known() {
+    let refusal = (
+        "GET /api/v1/configmaps".to_owned(),
+        403,
+        "configmaps is forbidden".to_owned(),
+    );
+    stage(Plan::default(), async |stage| {
+        let objects = "commit\n  configmap settings\n  deployment web\n  secret moved\n  \
+                       secret own\napp\nsync\npass 30s";
+        stage.play(objects).await;
+        let synced = stage.first().await["status"]["sync"]["status"].clone();
+        assert_eq!(synced, Value::from("Synced"));
+        let mark = "annotation:argocd.argoproj.io/tracking-id=other:/Secret:$NS/moved";
+        stage.play(&format!("edit secret/moved {mark}")).await;
+        stage.wire.plan(|plan| plan.refusals.push(refusal));
+        stage.play("restart\npass 1m").await;
+        let status = stage.first().await["status"].clone();
+        assert_eq!(status["sync"]["status"], Value::from("Unknown"), "{status}");
+        let known = status["resources"].as_array().expect("a list");
+        assert!(known.iter().any(|r| r["name"] == "moved"), "{status}");
+        let found = unreadable(stage);
+        assert!(
+            matches!(found.as_slice(), [(kind, why)] if kind == "ConfigMap" && why.contains("configmaps is forbidden")),
+            "{found:?}"
+        );
+        let (place, name) = (&stage.play.ground.namespace, &stage.play.apps[0]);
+        let tree = stage.play.ground.tree(place, name).expect("a tree");
+        let nodes = tree.nodes.iter();
+        let shown: Vec<(&str, bool, bool)> = nodes
+            .map(|node| {
+                let reference = &node.resource_ref;
+                let is_found = !reference.uid.is_empty();
+                (reference.kind.as_str(), is_found, node.health.is_some())
+            })
+            .collect();
+        assert!(shown.contains(&("ConfigMap", false, false)), "{shown:?}");
+        assert!(shown.contains(&("Deployment", true, true)), "{shown:?}");
+        // With what the Deployment owns.
+        assert!(shown.iter().any(|(kind, ..)| *kind == "Pod"), "{shown:?}");
+        // What another Application tracks is not shown.
+        let secrets = tree
+            .nodes
+            .iter()
+            .filter(|n| n.resource_ref.kind == "Secret");
+        let secrets: Vec<&str> = secrets.map(|n| n.resource_ref.name.as_str()).collect();
+        assert_eq!(secrets, ["own"]);
+    });
+}
+
+#[test]
 fn a_tree_says_which_kinds_could_not_be_read() {
     let web = "commit\n  deployment web\napp\nsync\npass 30s";
     let refused = Plan {

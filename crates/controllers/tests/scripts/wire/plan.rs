@@ -1,5 +1,6 @@
 //! Which faults are injected on the wire.
 
+use super::gate::Gate;
 use std::time::Duration;
 use tiphys_testkit::Rng;
 
@@ -44,6 +45,9 @@ pub struct Plan {
     pub stale: Option<&'static str>,
     /// Requests that arrive with a delay: a part of `METHOD path`, and the delay.
     pub slow: Vec<(String, Duration)>,
+    /// Requests that wait until the test lets them through: a part of `METHOD path` (with `$`: its
+    /// end), and what they wait for.
+    pub gates: Vec<(String, Gate)>,
     /// Larger writes, in bytes, are refused as too large.
     pub largest: Option<usize>,
 }

@@ -127,6 +127,20 @@ fn c39_of_several_that_cannot_be_read_the_last_is_told() {
 }
 
 #[test]
+fn c39_a_health_script_that_fails_is_told_as_argo_cd_tells_it() {
+    let rules = judging("ConfigMap", "error('no such thing')");
+    let c = run_with(&rules, vec![], vec![live(config_map("web", "1"))]);
+    let text = "ComparisonError: error setting app health: failed to get resource health for \"ConfigMap\" with name \"web\" in namespace \"prod\": \
+        failed to get resource health for prod/web: <string>:1: no such thing";
+    assert_eq!(messages(&c), [text]);
+    let health = c.entries[0].health.as_ref();
+    assert_eq!(
+        health.map(|h| (h.status, h.message.as_str())),
+        Some((HealthStatus::Unknown, "<string>:1: no such thing"))
+    );
+}
+
+#[test]
 fn c32_c35_c38_the_worst_resource_decides_and_is_named() {
     let pod = |name: &str, phase: &str| {
         object(

@@ -137,11 +137,11 @@ fn health_scripts_take_of_the_same() {
         )
     };
     let c = run(100_000, None);
-    let unread = c.entries.iter().filter(|e| e.unreadable).count();
+    let unread = c.entries.iter().filter(|e| e.unreadable.is_some()).count();
     assert!(unread > 0 && unread < 10, "{unread}");
     let text = format!(
         "ComparisonError: error setting app health: see application-controller logs for {} other errors; most recent error was: failed to get \
-         resource health for \"ConfigMap\" with name \"m9\" in namespace \"prod\": health script of ConfigMap: the programs of this comparison \
+         resource health for \"ConfigMap\" with name \"m9\" in namespace \"prod\": failed to get resource health for prod/m9: health script of ConfigMap: the programs of this comparison \
          take more than 100000 steps together",
         unread - 1
     );

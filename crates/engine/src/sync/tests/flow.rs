@@ -194,7 +194,10 @@ fn s54_what_the_health_of_a_hook_means() {
     );
     assert_eq!(
         (untold.result("j").as_str(), untold.result("c").as_str()),
-        ("Synced Error failed to get resource health: no", "none")
+        (
+            "Synced Error failed to get resource health: failed to get resource health: no",
+            "none"
+        )
     );
     let mut plain = Sim::new(vec![super::sim::with(
         make("ConfigMap", "h"),

@@ -232,6 +232,42 @@ fn deaths(writes: usize) -> Vec<Death> {
     vec![all[usize::try_from(one).expect("small")]]
 }
 
+/// The annotation that names failed hooks goes with the condition that it belongs to.
+#[test]
+fn hooks_that_have_succeeded_are_not_named_as_failed() {
+    stage(Plan::default(), async |stage| {
+        let held = "configmap one finalizer=example.org/hold";
+        let failing = format!("commit\n  job before hook=PreDelete fails\n  {held}\napp finalizer");
+        stage.play(&format!("{failing}\nsync\ndelete app")).await;
+        stage.play("pass 100s").await;
+        let named = |app: &Value| {
+            let annotations = &app["metadata"]["annotations"];
+            annotations["tiphys.dev/failed-hooks"].is_string()
+        };
+        let app = stage.first().await;
+        assert!(named(&app), "{app}");
+        let better = format!("commit\n  job before hook=PreDelete\n  {held}");
+        stage.play(&better).await;
+        let waits = |app: &Value| {
+            let finalizers = app["metadata"]["finalizers"].as_array();
+            let mut finalizers = finalizers.into_iter().flatten();
+            finalizers.any(|f| f == "pre-delete-finalizer.argocd.argoproj.io")
+        };
+        let mut app = stage.first().await;
+        for _ in 0..20 {
+            if !waits(&app) {
+                break;
+            }
+            stage.play("pass 10s").await;
+            app = stage.first().await;
+        }
+        // Its resources hold it now, for less than the time after which that is an error itself.
+        assert!(app.is_object() && !waits(&app), "{app}");
+        assert_eq!(conditions(&app, "DeletionError"), Vec::<String>::new());
+        assert!(!named(&app), "{app}");
+    });
+}
+
 #[test]
 fn what_goes_with_an_application_and_nothing_else() {
     let cases = cases(CASES, |case| case.name);
