@@ -9,6 +9,7 @@
 mod app;
 mod detect;
 mod directory;
+mod environment;
 mod files;
 pub mod helm;
 mod jsonnet;
@@ -19,10 +20,11 @@ mod plugin;
 pub mod tar;
 
 pub use app::{
-    AppFacts, Charts, ClusterFacts, Details, Environment, HelmDetails, HelmOptions,
-    KustomizeOptions, Prepared, RenderParams, SourceSet, Tool, details, prepare,
+    Charts, ClusterFacts, Details, HelmDetails, HelmOptions, KustomizeOptions, Prepared,
+    RenderParams, SourceSet, Tool, details, prepare, set_lines,
 };
 pub use detect::{ExplicitKind, SourceKind, detect};
+pub use environment::{AppFacts, Environment};
 pub use files::{
     FileEntry, FileError, FileKind, MemoryFiles, SourceFiles, clean_app_path as app_folder,
 };

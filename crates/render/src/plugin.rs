@@ -5,8 +5,8 @@
 //! a render needs it ([`crate::RenderError::Need`]); this module must not know where that is.
 
 use crate::{
-    Budget, ManifestError, RenderError, RenderParams, Rendered, SourceKind, SourceRef, SourceSet,
-    app::Environment,
+    Budget, Environment, ManifestError, RenderError, RenderParams, Rendered, SourceKind, SourceRef,
+    SourceSet,
     helm::KubeVersion,
     manifest::{objects_of_template, objects_of_values},
 };

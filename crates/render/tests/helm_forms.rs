@@ -114,6 +114,17 @@ fn a_separator_stands_alone_on_its_line() {
     );
 }
 
+#[test]
+fn the_linter_names_its_own_type_of_values() {
+    let about = about("v2");
+    let files = [("Chart.yaml", about.as_str()), ("values.yaml", "- a\n")];
+    let found = errors(&files, &json!({}));
+    // What Helm 4.2.4 says.
+    let wrong = "values.yaml: unable to parse YAML: error unmarshaling JSON: while decoding JSON: \
+                 json: cannot unmarshal array into Go value of type common.Values";
+    assert!(found.iter().any(|error| error == wrong), "{found:?}");
+}
+
 /// Helm's linter coalesces the values twice: a default that null removed is back when schemas are
 /// checked.
 #[test]

@@ -11,4 +11,5 @@ mod helm_source;
 mod jsonnet;
 mod kustomize;
 mod kustomize_app;
+mod kustomize_facts;
 mod kustomize_time;

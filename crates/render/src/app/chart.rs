@@ -19,7 +19,7 @@ use crate::{
     manifest::objects_of_template,
 };
 use std::sync::Arc;
-use tiphys_api::source::{ApplicationSource, ApplicationSourceHelm};
+use tiphys_api::source::{ApplicationSource, ApplicationSourceHelm, HelmParameter};
 use tiphys_gocompat::{sprig, yaml};
 
 /// Provides loaded charts, and what their templates take from outside: randomness and time. Decides
@@ -119,7 +119,11 @@ pub(super) fn options(
         }
     };
     let cluster_facts = &params.cluster_facts;
-    let lines = |force_string: bool| parameters(&helm, force_string, &environment);
+    let lines = |force_string: bool| {
+        set_lines(&helm.parameters, force_string, |value| {
+            environment.expand(value)
+        })
+    };
     let named = |raw: &String| Named::new(raw, &environment, sources);
     Ok(HelmOptions {
         release: or(&helm.release_name, app),
@@ -159,24 +163,16 @@ fn values_text(helm: &ApplicationSourceHelm) -> String {
     }
 }
 
-/// The parameters in the form that `--set` takes. If a name occurs more than once, the last one
-/// wins.
-fn parameters(
-    helm: &ApplicationSourceHelm,
+/// The parameters that are texts, or the others, in the form that `--set` takes. If a name occurs
+/// more than once, the last one wins. `expand`: what becomes of a value before.
+pub fn set_lines(
+    parameters: &[HelmParameter],
     force_string: bool,
-    environment: &Environment,
+    expand: impl Fn(&str) -> String,
 ) -> Vec<String> {
     let mut lines: Vec<(&str, String)> = Vec::new();
-    for p in helm
-        .parameters
-        .iter()
-        .filter(|p| p.force_string == force_string)
-    {
-        let line = format!(
-            "{}={}",
-            p.name,
-            without_commas(&environment.expand(&p.value))
-        );
+    for p in parameters.iter().filter(|p| p.force_string == force_string) {
+        let line = format!("{}={}", p.name, without_commas(&expand(&p.value)));
         match lines.iter_mut().find(|(name, _)| *name == p.name) {
             Some((_, existing)) => *existing = line,
             None => lines.push((&p.name, line)),

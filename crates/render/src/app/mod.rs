@@ -6,22 +6,20 @@
 
 mod chart;
 mod details;
-mod environment;
 mod kustomize;
 mod overrides;
 mod value_files;
 
 pub(crate) use chart::render;
-pub use chart::{Charts, HelmOptions};
+pub use chart::{Charts, HelmOptions, set_lines};
 pub use details::{Details, HelmDetails, details};
-pub use environment::Environment;
 pub use kustomize::KustomizeOptions;
 pub(crate) use kustomize::render as render_kustomization;
 
 use crate::{
-    DirectoryOptions, ExplicitKind, FileKind, JsonnetOptions, JsonnetVariable, PluginOptions,
-    Plugins, RenderError, SourceFiles, SourceKind, SourceRef, detect, files::clean_app_path,
-    plugin,
+    AppFacts, DirectoryOptions, Environment, ExplicitKind, FileKind, JsonnetOptions,
+    JsonnetVariable, PluginOptions, Plugins, RenderError, SourceFiles, SourceKind, SourceRef,
+    detect, files::clean_app_path, plugin,
 };
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::source::{ApplicationSource, JsonnetVar};
@@ -50,18 +48,6 @@ impl<'a> SourceSet<'a> {
             several: false,
         }
     }
-}
-
-/// The Application to render.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AppFacts {
-    /// Its instance name: `namespace_name` when it is not in the control plane's namespace.
-    pub name: String,
-    /// The destination namespace.
-    pub namespace: String,
-    pub project: String,
-    /// The commit.
-    pub revision: String,
 }
 
 /// What templates see of the cluster, and what the settings allow.

@@ -125,16 +125,17 @@ impl Tree {
     /// Sets a field; `None` or a null clears it. An existing field keeps its node and style,
     /// whatever the new value is.
     pub fn set_field(&mut self, id: Id, name: &str, value: Option<Id>) -> Res<()> {
-        self.set_field_keeping(id, name, value, false)
+        self.set_field_keeping(id, name, value, false, Style::Plain)
     }
 
-    /// Like `set_field`; with `keep`, a null is set like any other value.
+    /// Like `set_field`; with `keep`, a null is set like any other value. A new key has the style.
     pub fn set_field_keeping(
         &mut self,
         id: Id,
         name: &str,
         value: Option<Id>,
         keep: bool,
+        key_style: Style,
     ) -> Res<()> {
         let value = match value {
             Some(value) if keep || !self.is_null(value) => value,
@@ -147,7 +148,10 @@ impl Tree {
             self.assign(found, value);
             return Ok(());
         }
-        let key = self.scalar(name, Tag::Open);
+        let key = self.add(Node {
+            style: key_style,
+            ..Node::scalar(name, Tag::Open)
+        });
         self.at_mut(id).content.extend([key, value]);
         Ok(())
     }

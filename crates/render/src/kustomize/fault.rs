@@ -101,6 +101,15 @@ impl From<Fault> for RenderError {
     }
 }
 
+/// What stands for text that may contain secrets: errors get into conditions and logs. kustomize
+/// prints such text.
+pub(super) const HIDDEN: &str = "…";
+
+/// No text stays no text.
+pub(super) fn hidden(text: &str) -> &'static str {
+    if text.is_empty() { "" } else { HIDDEN }
+}
+
 /// Returns `Err` with this message.
 macro_rules! fail {
     ($($arg:tt)*) => {

@@ -28,14 +28,13 @@ struct Found {
     values: Option<Vec<u8>>,
 }
 
-/// Renders the objects of a chart.
+/// Renders the objects of a chart that was checked.
 pub(super) fn inflate<'a>(
     build: &mut Build<'a>,
     loader: &Loader<'a>,
     globals: &HelmGlobals,
     own: &HelmChart,
 ) -> Res<ResMap> {
-    check(build, own)?;
     let limits = Limits::default();
     let mut settings = Settings::default();
     // These files are read before the chart.
@@ -76,12 +75,10 @@ pub(super) fn inflate<'a>(
     Ok(map)
 }
 
-fn check(build: &Build<'_>, own: &HelmChart) -> Res<()> {
+/// What kustomize looks at before it does anything.
+pub(super) fn check(build: &Build<'_>, own: &HelmChart) -> Res<()> {
     if !build.options.enable_helm {
-        return fail!(
-            "trouble configuring builtin HelmChartInflationGenerator with config: `\nname: {}\n`: must specify --enable-helm",
-            own.name
-        );
+        return fail!("must specify --enable-helm");
     }
     if own.name.is_empty() {
         return fail!("chart name cannot be empty");

@@ -9,7 +9,7 @@ use super::names::{Unknown, normal};
 use super::replacement::Replacement;
 use super::resource::Texts;
 use super::selector::Selector;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use tiphys_gocompat::yaml::{Duplicates, Limits, parse_document};
@@ -67,7 +67,7 @@ pub(super) struct Labels {
     pub fields: Vec<FieldSpec>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(default)]
 pub(super) struct Patch {
     pub path: String,
@@ -76,7 +76,7 @@ pub(super) struct Patch {
     pub options: Option<PatchOptions>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct PatchOptions {
     pub allow_name_change: bool,
@@ -185,14 +185,14 @@ impl GeneratorOptions {
     }
 }
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct HelmGlobals {
     pub chart_home: String,
     pub config_home: String,
 }
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct HelmChart {
     pub name: String,
@@ -265,6 +265,9 @@ impl Kustomization {
             return Err(invalid(format!(
                 "json: cannot unmarshal {kind} into Go value of type types.Kustomization"
             )));
+        }
+        if let Some(problem) = super::mistyped::first(&value) {
+            return Err(invalid(problem));
         }
         let value = normal(value, "Kustomization", Unknown::Refused)
             .map_err(|name| invalid(format!("json: unknown field {name:?}")))?;

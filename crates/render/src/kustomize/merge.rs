@@ -8,6 +8,7 @@ use super::fault::{Res, fail};
 use super::schema::{Place, Schema};
 use super::tree::{DEEPEST, Id, Kind, Tag, Tree, too_deep};
 use std::{collections::BTreeSet, sync::Arc};
+use tiphys_gocompat::yaml::tree::Style;
 
 type Side = Option<Id>;
 
@@ -128,11 +129,18 @@ impl Walker<'_> {
         for name in names {
             self.tree.clock.spend(step)?;
             let own = self.tree.field(dest, &name);
-            let new = patch.and_then(|patch| self.tree.field(patch, &name));
+            let entry = patch.and_then(|patch| self.tree.entry(patch, &name));
+            let new = entry.map(|(_, value)| value);
             let place = place.and_then(|place| place.field(&name));
             let value = self.walk(own, new, place)?;
             let keep = matches!(value, Merged::KeptNull(_));
-            self.tree.set_field_keeping(dest, &name, value.id(), keep)?;
+            // "1" in quotes is a text; without them it would be a number, which is no valid key.
+            let key_style = match entry {
+                Some((key, new)) if value.id() == Some(new) => self.tree.at(key).style,
+                _ => Style::Plain,
+            };
+            self.tree
+                .set_field_keeping(dest, &name, value.id(), keep, key_style)?;
         }
         Ok(merged)
     }

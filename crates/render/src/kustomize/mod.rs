@@ -7,6 +7,7 @@
 
 mod clock;
 mod config;
+mod configured;
 pub mod edit;
 mod edit_fields;
 mod edit_nodes;
@@ -16,9 +17,11 @@ mod flags;
 mod generate;
 mod helm;
 mod ids;
+mod individual;
 mod kustomization;
 mod loader;
 mod merge;
+mod mistyped;
 mod nameref;
 mod names;
 mod needs;
@@ -241,10 +244,16 @@ impl<'a> Build<'a> {
         nameref::fix_references(tree, map, &all.config.name_reference)?;
         all.vars.resolve(tree, map, &all.config.var_reference)?;
         const LOCAL: &str = "config.kubernetes.io/local-config";
-        map.list.retain(|resource| {
-            let local = resource.object().and_then(|o| o.annotation(tree, LOCAL));
-            local.is_none_or(|value| value == "false")
+        let mut rest = std::mem::take(&mut map.list);
+        rest.retain(|resource| {
+            resource.object().is_some_and(|object| {
+                let local = object.annotation(tree, LOCAL);
+                local.is_none_or(|value| value == "false")
+            })
         });
+        // Patches may have given two objects the same name. kustomize panics here.
+        map.changed();
+        map.append_all(tree, rest)?;
         sort::sort(
             tree,
             map,

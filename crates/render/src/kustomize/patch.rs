@@ -4,7 +4,8 @@
 //! older fields.
 
 use super::Build;
-use super::fault::{Fault, Res, fail};
+use super::configured::{self, shown_entry};
+use super::fault::{Fault, HIDDEN, Res, fail, hidden};
 use super::kustomization::Patch;
 use super::loader::Loader;
 use super::resmap::{ResMap, objects_of};
@@ -34,6 +35,10 @@ enum Read {
     Json(Value),
 }
 
+fn shown(own: &Patch) -> String {
+    configured::text(&configured::patch_fields(own))
+}
+
 /// A patch ready to be applied.
 pub(super) struct Prepared {
     read: Read,
@@ -48,9 +53,14 @@ pub(super) fn prepare<'a>(
 ) -> Res<Prepared> {
     let inline = own.patch.trim();
     let (text, source) = match (inline.is_empty(), own.path.is_empty()) {
-        (true, true) => return fail!("must specify one of patch and path in\n{own:?}"),
-        (false, false) => return fail!("patch and path can't be set at the same time\n{own:?}"),
-        (false, true) => (inline.as_bytes().to_vec(), format!("[patch: {inline:?}]")),
+        (true, true) => return fail!("must specify one of patch and path in\n{}", shown(own)),
+        (false, false) => {
+            return fail!(
+                "patch and path can't be set at the same time\n{}",
+                shown(own)
+            );
+        }
+        (false, true) => (inline.as_bytes().to_vec(), format!("[patch: {HIDDEN}]")),
         (true, false) => {
             let content = loader.load(build, &own.path).map_err(|fault| {
                 fault.within(format!(
@@ -155,7 +165,13 @@ pub(super) fn load_strategic<'a>(
     for entry in entries {
         let read = match objects(build, entry.as_bytes()) {
             Err(fault) if !fault.is_final() => {
-                let content = loader.load(build, entry)?;
+                let content = match loader.load(build, entry) {
+                    // It would name the text of a patch as a file that is not there.
+                    Err(other) if !other.is_final() && shown_entry(entry) != entry => {
+                        return Err(fault);
+                    }
+                    content => content?,
+                };
                 objects(build, &content).map_err(|fault| in_file(fault, entry))?
             }
             read => read?,
@@ -163,9 +179,10 @@ pub(super) fn load_strategic<'a>(
         patches.extend(read);
     }
     if patches.is_empty() {
+        let shown: Vec<&str> = entries.iter().map(|entry| shown_entry(entry)).collect();
         return fail!(
             "patch appears to be empty; files=[{}], Patch=",
-            entries.join(" ")
+            shown.join(" ")
         );
     }
     Ok(patches)
@@ -201,13 +218,13 @@ pub(super) fn load_json<'a>(
     if text.is_empty() {
         return fail!("patch file '{}' empty seems to be empty", own.path);
     }
-    let operations = json_patch(build, &text)
-        .map_err(|fault| fault.within(format!("decoding {}", String::from_utf8_lossy(&text))))?;
+    let operations =
+        json_patch(build, &text).map_err(|fault| fault.within(format!("decoding {HIDDEN}")))?;
     if operations.as_array().is_none_or(Vec::is_empty) {
         return fail!(
             "patch appears to be empty; file={}, JsonOp={}",
             own.path,
-            String::from_utf8_lossy(&text)
+            hidden(&own.patch)
         );
     }
     Ok((target, operations))

@@ -62,6 +62,9 @@ fn read(build: &Build<'_>, object: Object) -> Res<Plugin> {
 
 impl Plugin {
     fn failing(&self, fault: Fault) -> Fault {
+        if fault.is_final() {
+            return fault;
+        }
         fault.within(format!("plugin {} fails configuration", self.shown))
     }
 
@@ -141,6 +144,7 @@ pub(super) fn generate<'a>(
         }
         "HelmChartInflationGenerator" => {
             let (globals, chart) = helm_fields(&plugin)?;
+            helm::check(build, &chart).map_err(|fault| plugin.failing(fault))?;
             return helm::inflate(build, loader, &globals, &chart);
         }
         "IAMPolicyGenerator" => service_account(build, &plugin)?,
@@ -257,7 +261,8 @@ pub(super) fn transform<'a>(
         }
         "PatchTransformer" => {
             let own: Patch = plugin.whole()?;
-            let prepared = patch::prepare(build, loader, &own)?;
+            let prepared = patch::prepare(build, loader, &own);
+            let prepared = prepared.map_err(|fault| plugin.failing(fault))?;
             patch::apply(build, map, &prepared)
         }
         "PatchJson6902Transformer" => {
@@ -267,13 +272,15 @@ pub(super) fn transform<'a>(
                 target: plugin.field("target")?,
                 options: None,
             };
-            let loaded = patch::load_json(build, loader, &own)?;
+            let loaded = patch::load_json(build, loader, &own);
+            let loaded = loaded.map_err(|fault| plugin.failing(fault))?;
             patch::apply_json(build, map, &loaded)
         }
         "PatchStrategicMergeTransformer" => strategic(build, loader, &plugin, map),
         "ReplacementTransformer" => {
             let own: Vec<replacement::Replacement> = plugin.field("replacements")?;
-            let all = replacement::load(build, loader, &own)?;
+            let all = replacement::load(build, loader, &own);
+            let all = all.map_err(|fault| plugin.failing(fault))?;
             replacement::apply(build, map, &all)
         }
         "ValueAddTransformer" => value_add::apply(build, loader, &plugin.config, map),
@@ -317,7 +324,8 @@ fn strategic<'a>(
     }
     let mut patches = Vec::new();
     if !paths.is_empty() {
-        patches.extend(patch::load_strategic(build, loader, &paths)?);
+        let loaded = patch::load_strategic(build, loader, &paths);
+        patches.extend(loaded.map_err(|fault| plugin.failing(fault))?);
     }
     if !text.is_empty() {
         patches.extend(patch::objects(build, text.as_bytes())?);

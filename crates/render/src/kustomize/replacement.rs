@@ -13,20 +13,20 @@ use super::resmap::ResMap;
 use super::resource::Object;
 use super::selector::{Compiled, Selector};
 use super::tree::{Id, Kind, Tag, Tree};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tiphys_gocompat::yaml::{Duplicates, parse_document};
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Replacement {
     path: String,
     source: Option<Source>,
     targets: Option<Vec<Target>>,
-    source_value: Option<String>,
+    pub source_value: Option<String>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(default, rename_all = "camelCase")]
 struct Source {
     group: String,
@@ -38,7 +38,7 @@ struct Source {
     options: Option<Options>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(default, rename_all = "camelCase")]
 struct Target {
     select: Option<Selector>,
@@ -47,7 +47,7 @@ struct Target {
     options: Option<Options>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(default)]
 struct Options {
     delimiter: String,
@@ -67,7 +67,10 @@ pub(super) fn load<'a>(
     let mut all = Vec::new();
     for replacement in own {
         if replacement.path.is_empty() {
-            all.push(replacement.clone());
+            all.push(Replacement {
+                targets: replacement.targets.clone().filter(|t| !t.is_empty()),
+                ..replacement.clone()
+            });
             continue;
         }
         let has_targets = replacement.targets.as_ref().is_some_and(|t| !t.is_empty());

@@ -3,7 +3,7 @@
 //! Main type: [`ResMap`]. Ids are unique; adding an existing one fails, or merges the objects where
 //! generators allow it.
 
-use super::fault::{Fault, Res, fail};
+use super::fault::{Fault, HIDDEN, Res, fail};
 use super::ids::{Key, ResId};
 use super::resource::{NEEDS_HASH, ORIGIN, Object, Resource, Texts};
 use super::schema::Schema;
@@ -11,6 +11,7 @@ use super::selector::Selector;
 use super::tree::{Id, Tree};
 use std::collections::HashSet;
 use std::sync::Arc;
+use tiphys_apimachinery::patch::last_applied;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct ResMap {
@@ -350,20 +351,37 @@ fn checked(tree: &Tree, roots: Vec<Id>) -> Res<Vec<Id>> {
             return Err(Fault::new("missing Resource metadata"));
         }
         if own.gvk.kind.is_empty() {
-            return fail!("missing kind in object {}", shown_meta(&own));
+            return fail!("missing kind in object {}", shown_meta(tree, id, &own));
         }
         if !own.gvk.kind.ends_with("List") && own.name.is_empty() {
-            return fail!("missing metadata.name in object {}", shown_meta(&own));
+            return fail!(
+                "missing metadata.name in object {}",
+                shown_meta(tree, id, &own)
+            );
         }
         found.push(id);
     }
     Ok(found)
 }
 
-fn shown_meta(id: &ResId) -> String {
-    let api_version = id.gvk.api_version();
+/// The metadata as Go prints it. What was last applied may be a whole Secret: it is not shown.
+fn shown_meta(tree: &Tree, object: Id, id: &ResId) -> String {
+    let shown = |texts: Texts| {
+        let texts: Vec<_> = texts.iter().map(|(k, v)| format!("{k}:{v}")).collect();
+        texts.join(" ")
+    };
+    let object = Object(object);
+    let mut annotations = object.annotations(tree);
+    if let Some(value) = annotations.get_mut(last_applied::ANNOTATION) {
+        HIDDEN.clone_into(value);
+    }
     format!(
-        "{{{{{api_version} {}}} {{{{{} {}}} map[] map[]}}}}",
-        id.gvk.kind, id.name, id.namespace
+        "{{{{{} {}}} {{{{{} {}}} map[{}] map[{}]}}}}",
+        id.gvk.api_version(),
+        id.gvk.kind,
+        id.name,
+        id.namespace,
+        shown(object.labels(tree)),
+        shown(annotations)
     )
 }

@@ -338,7 +338,8 @@ fn matches(selector: &str, texts: impl Fn() -> Texts) -> Res<bool> {
     }
     match LabelSelector::parse(selector) {
         Ok(selector) => Ok(selector.matches(&texts())),
-        Err(error) => fail!("{error}"),
+        // kustomize doesn't repeat the selector.
+        Err(error) => fail!("{}", error.reason),
     }
 }
 

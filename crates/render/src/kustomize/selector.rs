@@ -5,10 +5,10 @@
 
 use super::fault::{Res, fail};
 use super::ids::{Gvk, ResId};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tiphys_gocompat::regex::Regex;
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(default)]
 pub(super) struct Selector {
     pub group: String,

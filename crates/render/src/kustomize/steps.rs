@@ -2,11 +2,13 @@
 
 use super::Build;
 use super::config::{Config, FieldSpec, merge_specs};
-use super::fault::{Fault, Res};
+use super::configured::{fields, patch_fields, shown_entry, trouble};
+use super::fault::{Fault, Res, hidden};
 use super::resmap::ResMap;
 use super::target::{Accumulated, Target};
 use super::transform::{self, Affix, Namespace, Subjects};
 use super::{patch, replacement};
+use serde_json::json;
 
 impl<'a> Target<'a> {
     /// Runs the steps that have their own fields.
@@ -50,7 +52,14 @@ impl<'a> Target<'a> {
             self.note(build, map, "AnnotationsTransformer")?;
         }
         for entry in &own.patches_json6902 {
-            let loaded = patch::load_json(build, &self.loader, entry)?;
+            let loaded = patch::load_json(build, &self.loader, entry).map_err(|fault| {
+                let config = json!({
+                    "path": entry.path,
+                    "jsonOp": hidden(&entry.patch),
+                    "target": entry.target,
+                });
+                trouble("PatchJson6902Transformer", &fields(&config), fault)
+            })?;
             patch::apply_json(build, map, &loaded)?;
             self.note(build, map, "PatchJson6902Transformer")?;
         }
@@ -63,7 +72,14 @@ impl<'a> Target<'a> {
             self.note(build, map, "ImageTagTransformer")?;
         }
         if !own.replacements.is_empty() {
-            let replacements = replacement::load(build, &self.loader, &own.replacements)?;
+            let loaded = replacement::load(build, &self.loader, &own.replacements);
+            let replacements = loaded.map_err(|fault| {
+                let mut shown = own.replacements.clone();
+                let values = shown.iter_mut().filter_map(|r| r.source_value.as_mut());
+                values.for_each(|value| *value = hidden(value).to_owned());
+                let config = json!({ "Replacements": shown });
+                trouble("ReplacementTransformer", &fields(&config), fault)
+            })?;
             replacement::apply(build, map, &replacements)?;
             self.note(build, map, "ReplacementTransformer")?;
         }
@@ -74,7 +90,13 @@ impl<'a> Target<'a> {
     fn transform_patches(&self, build: &mut Build<'a>, all: &mut Accumulated) -> Res<()> {
         let own = &self.own;
         if !own.patches_strategic_merge.is_empty() {
-            let patches = patch::load_strategic(build, &self.loader, &own.patches_strategic_merge)?;
+            let paths = &own.patches_strategic_merge;
+            let loaded = patch::load_strategic(build, &self.loader, paths);
+            let patches = loaded.map_err(|fault| {
+                let shown: Vec<&str> = paths.iter().map(|entry| shown_entry(entry)).collect();
+                let config = json!({ "paths": shown });
+                trouble("PatchStrategicMergeTransformer", &config, fault)
+            })?;
             patch::apply_strategic(build, &mut all.map, &patches)?;
             self.note(build, &all.map, "PatchStrategicMergeTransformer")?;
             all.map.drop_gone(&build.tree);
@@ -82,7 +104,10 @@ impl<'a> Target<'a> {
         // Read all of them before applying the first.
         let mut prepared = Vec::new();
         for entry in &own.patches {
-            prepared.push(patch::prepare(build, &self.loader, entry)?);
+            let read = patch::prepare(build, &self.loader, entry);
+            prepared.push(
+                read.map_err(|fault| trouble("PatchTransformer", &patch_fields(entry), fault))?,
+            );
         }
         for entry in &prepared {
             patch::apply(build, &mut all.map, entry)?;

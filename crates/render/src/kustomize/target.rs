@@ -4,6 +4,7 @@
 
 use super::Build;
 use super::config::{Config, FieldSpec};
+use super::configured::{chart_fields, trouble};
 use super::fault::{Cause, Fault, Res, fail};
 use super::kustomization::{COMPONENT, GeneratorOptions, Kustomization, NAMES};
 use super::loader::Loader;
@@ -280,6 +281,10 @@ impl<'a> Target<'a> {
                     self.own.namespace.clone()
                 };
             }
+            helm::check(build, &chart).map_err(|fault| {
+                let config = chart_fields(&globals, &chart);
+                trouble("HelmChartInflationGenerator", &config, fault)
+            })?;
             let map = helm::inflate(build, &self.loader, &globals, &chart)?;
             let origin = self.field_origin("HelmChartInflationGenerator");
             self.absorb(build, all, map, origin)?;

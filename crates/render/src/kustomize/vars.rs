@@ -111,14 +111,10 @@ fn gvk(var: &Var) -> Gvk {
 }
 
 fn shown(var: &Var) -> String {
-    let target = &var.objref;
     format!(
-        "{{{} {{{} {} {} {}}} {{{}}}}}",
+        "{{{} {} {{{}}}}}",
         var.name,
-        target.api_version,
         gvk(var),
-        target.name,
-        target.namespace,
         var.fieldref.field_path
     )
 }

@@ -163,11 +163,14 @@ impl Linter<'_> {
             .filter(|schema| !schema.is_empty() && !self.options.skip_schema_validation);
         let unreadable = |e: HelmError| {
             let text = e.to_string();
-            format!(
-                "unable to parse YAML: {}",
-                text.strip_prefix("cannot unmarshal yaml document: ")
-                    .unwrap_or(&text)
-            )
+            let text = text
+                .strip_prefix("cannot unmarshal yaml document: ")
+                .unwrap_or(&text);
+            // Here Helm reads into a type of its own.
+            match text.strip_suffix("map[string]interface {}") {
+                Some(start) => format!("unable to parse YAML: {start}common.Values"),
+                None => format!("unable to parse YAML: {text}"),
+            }
         };
         let result = parse_values(&text, self.limits)
             .map_err(unreadable)

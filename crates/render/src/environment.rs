@@ -1,11 +1,23 @@
-//! The build environment: `$ARGOCD_APP_NAME` and the like in parameters and file names.
+//! The Application to render, and the build environment: `$ARGOCD_APP_NAME` and the like in
+//! parameters and file names.
 //!
-//! Main type: [`Environment`]. Texts are expanded as Go's `os.Expand` does: an unknown variable
-//! expands to nothing.
+//! Main types: [`AppFacts`] and [`Environment`]. Texts are expanded as Go's `os.Expand` does: an
+//! unknown variable expands to nothing.
 
-use super::AppFacts;
 use std::collections::BTreeMap;
 use tiphys_api::source::ApplicationSource;
+
+/// The Application to render.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AppFacts {
+    /// Its instance name: `namespace_name` when it is not in the control plane's namespace.
+    pub name: String,
+    /// The destination namespace.
+    pub namespace: String,
+    pub project: String,
+    /// The commit.
+    pub revision: String,
+}
 
 /// Variables by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
