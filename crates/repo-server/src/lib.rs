@@ -18,11 +18,12 @@ mod metrics;
 mod revisions;
 mod server;
 mod shared;
+mod sharing;
 mod streamed;
 mod trust;
+mod written;
 
 pub use metrics::GitMetrics;
-pub use server::{Server, ServerOptions};
+pub use server::{Server, ServerOptions, StreamLimits};
 pub use shared::{Shared, SharedCache};
-pub use streamed::StreamLimits;
 pub use trust::TrustPaths;

@@ -8,7 +8,7 @@ use crate::{
     errors::{of_repo, while_doing},
     integrity::Revision,
     server::Server,
-    shared::{ResolvedRefs, normalized},
+    shared::{ResolvedRefs, first, normalized},
     trust::Servers,
 };
 use std::{collections::BTreeMap, sync::Arc};
@@ -30,8 +30,6 @@ use tiphys_repo::{
 };
 use tiphys_rpc::ApiError;
 
-/// Cache size for objects as JSON.
-const WRITTEN_BYTES: u64 = 128 << 20;
 /// Broken files that an error names.
 const MAX_TOLD: usize = 20;
 
@@ -54,14 +52,6 @@ pub(crate) fn source(
         source.repo_url.clone_from(&repo.repo);
     }
     Ok(source)
-}
-
-/// The first text that is not empty.
-pub(crate) fn first(texts: [&str; 2]) -> &str {
-    texts
-        .into_iter()
-        .find(|t| !t.is_empty())
-        .unwrap_or_default()
 }
 
 /// The names of the `ref`s that a source reads files of, each once, in its order.
@@ -173,12 +163,19 @@ impl Server {
         } else {
             BTreeMap::new()
         };
-        let commits = commits(&request.ref_sources, &refs);
-        let (name, shared) = self
-            .shared_manifests(&request, &resolved.sha, &commits)
-            .await;
+        let (name, shared) = match commits(&request.ref_sources, &refs) {
+            Some(commits) => {
+                let sha = &resolved.sha;
+                self.shared_manifests(&request, sha, &commits).await
+            }
+            None => (None, None),
+        };
         if let Some(response) = shared {
-            return Ok(response);
+            // Another repo-server may have read them with other credentials.
+            let of_source = (&access, &source, resolved.sha.as_str());
+            if self.may_be_shown(of_source, &refs).await? {
+                return Ok(response);
+            }
         }
         let render = render_request(&request, (access.clone(), &source), refs, &servers);
         let render = RenderRequest {
@@ -200,6 +197,8 @@ impl Server {
         } else {
             None
         };
+        // Others are asked only whether they may read the sources.
+        let name = name.filter(|_| !manifests.reads_others);
         let response = self.respond(manifests, request).await?;
         self.share_manifests(name, &response).await;
         Ok(ManifestResponse {
@@ -209,16 +208,52 @@ impl Server {
     }
 }
 
-/// The commits of the sources that files are read of, for the name of what is shared.
+impl Server {
+    /// Whether the repositories accept the access, and have these commits as far as it is known
+    /// here.
+    async fn may_be_shown(
+        &self,
+        (access, source, sha): (&RepoAccess, &ApplicationSource, &str),
+        refs: &BTreeMap<String, RefSource>,
+    ) -> Result<bool, ApiError> {
+        let accepted = self.repos.accepts(access, source, sha).await;
+        if !accepted.map_err(of_repo)? {
+            return Ok(false);
+        }
+        for other in refs.values() {
+            let of_repository = ApplicationSource {
+                repo_url: other.access.url.clone(),
+                ..ApplicationSource::default()
+            };
+            let accepted = self
+                .repos
+                .accepts(&other.access, &of_repository, &other.sha);
+            if !accepted.await.map_err(of_repo)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The commits of the sources that files are read of, for the name of what is shared. `None`: a
+/// repository is read at several commits, of which the name could tell only one.
 fn commits(
     targets: &BTreeMap<String, RefTarget>,
     refs: &BTreeMap<String, RefSource>,
-) -> ResolvedRefs {
-    let commit = |(name, source): (&String, &RefSource)| {
-        let repo = targets.get(&format!("${name}"))?.repo.as_ref()?;
-        Some((normalized(&repo.repo), source.sha.clone()))
-    };
-    refs.iter().filter_map(commit).collect()
+) -> Option<ResolvedRefs> {
+    let mut commits = ResolvedRefs::new();
+    for (name, source) in refs {
+        let target = targets.get(&format!("${name}"));
+        let Some(repo) = target.and_then(|target| target.repo.as_ref()) else {
+            continue;
+        };
+        let before = commits.insert(normalized(&repo.repo), source.sha.clone());
+        if before.is_some_and(|before| before != source.sha) {
+            return None;
+        }
+    }
+    Some(commits)
 }
 
 pub(crate) fn is_oci(source: &ApplicationSource) -> bool {
@@ -316,24 +351,6 @@ impl Server {
         })
         .await
     }
-}
-
-/// The digest of the objects, the namespace that those without one are in, and what their mark is
-/// made of.
-type WrittenKey = [String; 6];
-
-/// Objects as they were sent last.
-pub(crate) type Written = moka::sync::Cache<WrittenKey, Arc<[String]>>;
-
-pub(crate) fn nothing_written() -> Written {
-    let weigh = |_: &WrittenKey, texts: &Arc<[String]>| {
-        let bytes: usize = texts.iter().map(|text| 50 + text.len()).sum();
-        u32::try_from(bytes + 500).unwrap_or(u32::MAX)
-    };
-    moka::sync::Cache::builder()
-        .weigher(weigh)
-        .max_capacity(WRITTEN_BYTES)
-        .build()
 }
 
 /// Files that could not be used: without them, nothing may be concluded from the rest.

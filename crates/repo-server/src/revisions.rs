@@ -109,7 +109,12 @@ impl Server {
         if demanded == (None, false)
             && let Some(metadata) = self.shared_metadata(&repo.repo, sha).await
         {
-            return Ok(metadata);
+            // Another repo-server may have read it with other credentials.
+            let in_git = ApplicationSource::default();
+            let accepted = self.repos.accepts(&access, &in_git, sha).await;
+            if accepted.map_err(of_repo)? {
+                return Ok(metadata);
+            }
         }
         let metadata = self.repos.metadata(&access, sha).await.map_err(of_repo)?;
         let revision = Revision {

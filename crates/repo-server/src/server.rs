@@ -5,11 +5,10 @@
 
 use crate::{
     commits,
-    manifests::{Written, nothing_written},
     metrics::{CommitMetrics, Pending},
     shared::Shared,
-    streamed::StreamLimits,
     trust::{TrustPaths, Trusted},
+    written::{Written, nothing_written},
 };
 use http::HeaderMap;
 use std::{io, net::IpAddr, sync::Arc};
@@ -29,6 +28,15 @@ use tokio_util::sync::CancellationToken;
 /// Each of them may take a hundred megabytes of disk space; more wait.
 const MAX_UPLOADS: usize = 8;
 const SERVICE: &str = "repository.RepoServerService";
+
+/// What a client may send.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamLimits {
+    /// Bytes of the archive.
+    pub archive: u64,
+    /// What it unpacks to.
+    pub bytes: u64,
+}
 
 #[derive(Clone, Debug)]
 pub struct ServerOptions {

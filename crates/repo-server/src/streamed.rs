@@ -13,15 +13,6 @@ use tiphys_api::rpc::repo_server::{ManifestRequest, ManifestRequestWithFiles, Ma
 use tiphys_repo::UnpackLimits;
 use tiphys_rpc::{ApiError, upload};
 
-/// What a client may send.
-#[derive(Clone, Copy, Debug)]
-pub struct StreamLimits {
-    /// Bytes of the archive.
-    pub archive: u64,
-    /// What it unpacks to.
-    pub bytes: u64,
-}
-
 type Messages = BoxStream<'static, Result<ManifestRequestWithFiles, ApiError>>;
 
 /// What was sent.

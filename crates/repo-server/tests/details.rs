@@ -7,6 +7,7 @@ use tiphys_api::{
     rpc::repo_server::{RepoAppDetailsResponse, RepoServerAppDetailsQuery},
     source::{ApplicationSource, ApplicationSourceHelm},
 };
+use tiphys_repo::Repos;
 
 fn query(path: &Path, folder: &str) -> RepoServerAppDetailsQuery {
     RepoServerAppDetailsQuery {
@@ -72,6 +73,11 @@ async fn each_type_has_its_own() {
     with_values.ref_sources = BTreeMap::from([("$values".to_owned(), target)]);
     let chart = ask(&with_values).await.expect("details");
     assert_eq!(parameter(chart), ("a.b".to_owned(), "3".to_owned()));
+
+    let changes = [("v.yaml", Some("a: {b: 4}\n"))];
+    Repos::commit_files(&values, "main", &changes, "Change").expect("a commit");
+    let chart = ask(&with_values).await.expect("details");
+    assert_eq!(parameter(chart), ("a.b".to_owned(), "4".to_owned()));
 
     let missing = ask(&query(&path, "none")).await.expect_err("no folder");
     assert_eq!(

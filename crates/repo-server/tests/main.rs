@@ -1,6 +1,7 @@
 //! The integration tests of this crate, in one program: a server on a loopback socket, asked by our
 //! own client and byte by byte.
 
+mod calls;
 mod changes;
 mod charts;
 mod commits;

@@ -14,9 +14,9 @@ use crate::{
 use gix::ObjectId;
 use std::{
     collections::HashMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, Weak,
+        Arc, Mutex, Once, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::{Duration, Instant},
@@ -28,6 +28,16 @@ const MAX_CONTACTS: usize = 4;
 
 /// How long a commit that is too large is refused without fetching it again.
 const REFUSED_TTL: Duration = Duration::from_secs(60);
+
+/// A copy that is damaged is replaced at most so often: if the new one is, too, then the repository
+/// itself is to blame.
+const DAMAGED_PAUSE: Duration = Duration::from_secs(3600);
+
+/// When that is tried again if there was nothing to replace it with.
+const REPLACE_RETRY: Duration = Duration::from_secs(60);
+
+/// How the folders of copies begin that are not complete yet.
+const INCOMPLETE: &str = ".new";
 
 /// How long the error of a look-up is returned to callers with [`Since::Recently`].
 const ERROR_TTL: Duration = Duration::from_secs(3);
@@ -44,6 +54,10 @@ pub(crate) struct Copy {
     /// The last commit that was refused because of its size; finding out again would be as
     /// expensive as the first time.
     refused: Mutex<Option<(String, Instant, RepoError)>>,
+    /// Until when a damaged copy is not replaced.
+    not_before: Mutex<Option<Instant>>,
+    /// What earlier processes left has been removed.
+    cleaned: Once,
 }
 
 /// The copies under the cache folder.
@@ -96,27 +110,39 @@ impl Copy {
             store: Mutex::new(None),
             fetching: tokio::sync::Mutex::new(()),
             refused: Mutex::default(),
+            not_before: Mutex::default(),
+            cleaned: Once::new(),
         }
     }
 
-    /// Uses the newest existing generation and removes the others.
+    /// Uses the newest existing generation.
     fn remote(base: PathBuf) -> Self {
-        let found = |name: std::fs::DirEntry| {
-            name.file_name()
-                .to_str()
-                .and_then(|n| n.parse::<u32>().ok())
-        };
-        let mut generations: Vec<u32> = std::fs::read_dir(&base)
-            .map(|dir| dir.filter_map(Result::ok).filter_map(found).collect())
-            .unwrap_or_default();
-        generations.sort_unstable();
-        let newest = generations.pop().unwrap_or(1);
-        for old in generations {
-            // A folder that cannot be removed only wastes space.
-            let _ = std::fs::remove_dir_all(base.join(old.to_string()));
-        }
-        git::remove_stale_locks(&base.join(newest.to_string()));
+        let names = std::fs::read_dir(&base).into_iter().flatten().flatten();
+        let generations = names.filter_map(|name| name.file_name().to_str()?.parse::<u32>().ok());
+        let newest = generations.max().unwrap_or(1);
         Self::new(base, Some(newest))
+    }
+
+    /// Removes what earlier processes left: older generations, incomplete ones, and locks. Before the
+    /// first fetch of this process; blocks.
+    fn clean(&self) {
+        let Some(generation) = &self.generation else {
+            return;
+        };
+        self.cleaned.call_once(|| {
+            let current = generation.load(Ordering::Relaxed);
+            let names = std::fs::read_dir(&self.base).into_iter().flatten();
+            for entry in names.flatten() {
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                let is_older = name.parse::<u32>().is_ok_and(|number| number < current);
+                if is_older || name.starts_with(INCOMPLETE) {
+                    // A folder that cannot be removed only wastes space.
+                    let _ = std::fs::remove_dir_all(entry.path());
+                }
+            }
+            git::remove_stale_locks(&self.path());
+        });
     }
 
     fn path(&self) -> PathBuf {
@@ -136,25 +162,78 @@ impl Copy {
         }
     }
 
-    /// Begins a new generation if the current one has many packs, or more than `bytes` in them.
-    /// Only the generation before the current one is removed, so that readers of the current one
-    /// still find its files.
-    fn rotate(&self, bytes: u64) {
-        let Some(generation) = &self.generation else {
-            return;
-        };
+    /// Whether the current generation has many packs, or more than `bytes` in them.
+    fn is_large(&self, bytes: u64) -> bool {
         let dir = std::fs::read_dir(self.path().join("objects/pack"));
         let sizes: Vec<u64> = dir
             .into_iter()
             .flatten()
             .filter_map(|file| Some(file.ok()?.metadata().ok()?.len()))
             .collect();
-        if sizes.len() / 2 < MAX_PACKS && sizes.iter().sum::<u64>() <= bytes {
-            return;
-        }
-        let current = generation.fetch_add(1, Ordering::Relaxed);
+        sizes.len() / 2 >= MAX_PACKS || sizes.iter().sum::<u64>() > bytes
+    }
+
+    /// Has a new generation fetched, which takes the place of the current one only if that succeeds:
+    /// until then the current one has what there is. The generation before the current one is
+    /// removed first, so that there are never three of them, but not the current one, so that its
+    /// readers still find its files.
+    fn renew(
+        &self,
+        stop: &AtomicBool,
+        fetch: impl FnOnce(&Path) -> Result<(), RepoError>,
+    ) -> Result<(), RepoError> {
+        let Some(generation) = &self.generation else {
+            return Ok(());
+        };
+        let failed = |e: std::io::Error| {
+            RepoError::Internal(format!("cannot renew {}: {e}", self.base.display()))
+        };
+        std::fs::create_dir_all(&self.base).map_err(failed)?;
+        let current = generation.load(Ordering::Relaxed);
         if let Some(previous) = current.checked_sub(1) {
+            // A folder that cannot be removed only wastes space.
             let _ = std::fs::remove_dir_all(self.base.join(previous.to_string()));
+        }
+        let mut new = tempfile::Builder::new();
+        let new = new.prefix(INCOMPLETE).tempdir_in(&self.base);
+        let new = new.map_err(failed)?;
+        fetch(new.path())?;
+        if stop.load(Ordering::Relaxed) {
+            return Err(RepoError::Internal("the fetch was given up".to_owned()));
+        }
+        let next = self.base.join((current + 1).to_string());
+        std::fs::rename(new.path(), next).map_err(failed)?;
+        generation.store(current + 1, Ordering::Relaxed);
+        self.forget();
+        Ok(())
+    }
+
+    /// Whether a read has shown that it is torn, and it may be replaced for that.
+    fn is_damaged(&self) -> bool {
+        self.opened().is_some_and(|store| store.is_damaged()) && self.may_replace()
+    }
+
+    fn may_replace(&self) -> bool {
+        let not_before = self.not_before.lock().ok().and_then(|at| *at);
+        self.generation.is_some() && not_before.is_none_or(|at| at <= Instant::now())
+    }
+
+    /// Has a new copy fetched in place of a damaged one.
+    fn replace(
+        &self,
+        stop: &AtomicBool,
+        fetch: impl FnOnce(&Path) -> Result<(), RepoError>,
+    ) -> Result<(), RepoError> {
+        tracing::warn!(copy = %self.path().display(), "the copy of a repository is damaged: fetching it anew");
+        self.leave_alone(REPLACE_RETRY);
+        self.renew(stop, fetch)?;
+        self.leave_alone(DAMAGED_PAUSE);
+        Ok(())
+    }
+
+    fn leave_alone(&self, pause: Duration) {
+        if let Ok(mut not_before) = self.not_before.lock() {
+            *not_before = Instant::now().checked_add(pause);
         }
     }
 
@@ -212,8 +291,11 @@ pub(crate) struct Entry {
     /// Held while refs are looked up.
     looking: tokio::sync::Mutex<()>,
     named: Mutex<Option<Named>>,
-    /// The remote has accepted these credentials, so what others fetched may be shown.
+    /// The remote accepted these credentials when it was asked last, so what others fetched may be
+    /// shown.
     proved: AtomicBool,
+    /// When the question began whose answer that is.
+    heard: Mutex<Option<Instant>>,
     /// What it listed last, for the next process, and whether it accepted the credentials then.
     known: Option<KnownRefs>,
 }
@@ -250,6 +332,7 @@ impl Entry {
             key,
             contacts: Arc::new(Semaphore::new(MAX_CONTACTS)),
             proved: AtomicBool::new(local),
+            heard: Mutex::default(),
             looking: tokio::sync::Mutex::new(()),
             named: Mutex::default(),
             location,
@@ -299,6 +382,10 @@ impl Entry {
         }
         let started = Instant::now();
         let outcome = self.look_up().await;
+        if outcome.is_ok() && !self.is_proved() {
+            // It was refused meanwhile: this must not be told to those who ask from now on.
+            return outcome;
+        }
         self.common.look_ups.insert(
             self.key,
             Arc::new(Looked {
@@ -340,15 +427,34 @@ impl Entry {
             _ => self.ask_for_refs().await,
         };
         if outcome.as_ref().is_err_and(RepoError::is_refusal) {
-            // An answer is worth more than what another process was told.
-            self.with_known(move |known| known.forget(begun)).await;
+            self.hear_refusal(begun).await;
         }
         let refs = Arc::new(outcome?);
-        self.proved.store(true, Ordering::Relaxed);
+        self.hear(begun, true);
         let (list, pause) = (Arc::clone(&refs), self.refs_ttl / 2);
         self.with_known(move |known| known.keep(begun, &list, pause))
             .await;
         Ok(refs)
+    }
+
+    /// The remote does not accept the credentials: such an answer is worth more than what this or
+    /// another process was told before.
+    async fn hear_refusal(self: &Arc<Self>, begun: Begun) {
+        if !self.is_local() {
+            self.hear(begun, false);
+            // A look-up before it does not prove anything any more.
+            self.common.look_ups.invalidate(&self.key);
+            self.with_known(move |known| known.forget(begun)).await;
+        }
+    }
+
+    /// Of two answers counts the one to the later question.
+    fn hear(&self, begun: Begun, is_accepted: bool) {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        if heard.is_none_or(|last| last <= begun.instant()) {
+            *heard = Some(begun.instant());
+            self.proved.store(is_accepted, Ordering::Relaxed);
+        }
     }
 
     /// Runs blocking work on what is kept for the next process. `None`: nothing is kept.
@@ -363,13 +469,32 @@ impl Entry {
     }
 
     /// Whether what others fetched may be shown.
-    fn is_proved(&self) -> bool {
+    pub fn is_proved(&self) -> bool {
         let before = || {
             self.known
                 .as_ref()
                 .is_some_and(KnownRefs::counts_as_accepted)
         };
         self.proved.load(Ordering::Relaxed) || before()
+    }
+
+    /// Has the remote accept the credentials, unless it did before.
+    pub async fn accepted(self: &Arc<Self>) -> Result<(), RepoError> {
+        if self.is_proved() {
+            return Ok(());
+        }
+        self.prove().await
+    }
+
+    /// The same. Whether it is known besides that the remote has the commit: a ref names it, or it
+    /// was fetched from there.
+    pub async fn accepts(self: &Arc<Self>, sha: &str) -> Result<bool, RepoError> {
+        self.accepted().await?;
+        if self.is_local() || matches!(self.find(sha).await, Ok(Some(_))) {
+            return Ok(true);
+        }
+        let refs = self.refs(Since::Recently).await;
+        Ok(refs.is_ok_and(|refs| refs.iter().any(|reference| reference.sha == sha)))
     }
 
     /// Has the remote accept the credentials. While it cannot be asked, it counts that it accepted
@@ -521,25 +646,45 @@ impl Entry {
 
     /// A commit by its full or abbreviated SHA, fetched if it is missing.
     pub async fn commit(self: &Arc<Self>, sha: &str) -> Result<(Store, CommitId), RepoError> {
-        if !self.is_proved() {
-            self.prove().await?;
+        self.accepted().await?;
+        if self.is_local() && self.copy.opened().is_some_and(|store| store.is_damaged()) {
+            // Someone may have mended it.
+            self.copy.forget();
         }
-        if let Some(found) = self.find(sha).await? {
+        let found = self.find(sha).await;
+        if !self.copy.is_damaged()
+            && let Some(found) = found?
+        {
             return Ok(found);
         }
         if !self.is_local() {
             let _one = self.copy.fetching.lock().await;
-            if let Some(found) = self.find(sha).await? {
+            let is_damaged = self.copy.is_damaged();
+            if !is_damaged && let Some(found) = self.find(sha).await? {
                 return Ok(found);
             }
             if let Some(refusal) = self.copy.refusal(sha) {
                 return Err(refusal);
             }
-            let fetched = self.fetch(sha).await;
+            let mut fetched = self.fetch(sha, is_damaged).await;
+            let is_torn = matches!(fetched, Err(RepoError::Corrupt { .. }));
+            if is_torn && !is_damaged && self.copy.may_replace() {
+                // What is received builds on what is torn here.
+                fetched = self.fetch(sha, true).await;
+            }
             if let Err(e @ RepoError::OverLimit { .. }) = &fetched
                 && let Ok(mut refused) = self.copy.refused.lock()
             {
                 *refused = Some((sha.to_owned(), Instant::now(), e.clone()));
+            }
+            if is_damaged
+                && let Err(e) = &fetched
+                && !e.is_refusal()
+                && let Ok(Some(found)) = self.find(sha).await
+            {
+                // A render that meets what is torn in it fails for that.
+                tracing::warn!(error = %e, "the copy is damaged, and there is no other");
+                return Ok(found);
             }
             fetched?;
             self.copy.forget();
@@ -575,7 +720,15 @@ impl Entry {
             if !entry.is_local() && !entry.copy.is_there() {
                 return Ok(None);
             }
-            let store = entry.open()?;
+            let store = match entry.open() {
+                // A process was killed while it made it: the fetch makes it again.
+                Err(RepoError::Corrupt { .. } | RepoError::NotFound { .. })
+                    if !entry.is_local() =>
+                {
+                    return Ok(None);
+                }
+                opened => opened?,
+            };
             Ok(store.commit(&sha)?.map(|id| (store, id)))
         })
         .await
@@ -614,6 +767,7 @@ impl Entry {
         let entry = Arc::clone(self);
         let fetch = (ContactKind::Fetch, "");
         self.contact(fetch, move |remote, stop| {
+            entry.copy.clean();
             remote.fetch_history(&entry.copy.path(), stop)
         })
         .await?;
@@ -621,16 +775,122 @@ impl Entry {
         Ok(())
     }
 
-    async fn fetch(self: &Arc<Self>, sha: &str) -> Result<(), RepoError> {
+    /// Fetches a commit; `anew`: into a copy that replaces the damaged one.
+    async fn fetch(self: &Arc<Self>, sha: &str, anew: bool) -> Result<(), RepoError> {
         // Refs for servers that do not serve commits by SHA; without them only this method is
         // unavailable.
         let refs = self.refs(Since::Recently).await.unwrap_or_default();
         let (entry, wanted) = (Arc::clone(self), sha.to_owned());
-        self.contact((ContactKind::Fetch, sha), move |remote, stop| {
+        let begun = Begun::now();
+        let fetched = self.contact((ContactKind::Fetch, sha), move |remote, stop| {
+            let copy = &entry.copy;
+            copy.clean();
+            let into = |path: &Path| {
+                remote.fetch(path, &wanted, &refs, stop)?;
+                let url = entry.location.shown();
+                match Store::open(path, &url, entry.limits)?.commit(&wanted)? {
+                    Some(_) => Ok(()),
+                    None => Err(RepoError::CommitMissing {
+                        url,
+                        sha: wanted.clone(),
+                    }),
+                }
+            };
+            if anew {
+                return copy.replace(stop, into);
+            }
             // Large enough for the previous fetch and the current one together.
-            entry.copy.rotate(entry.limits.pack_bytes.saturating_mul(2));
-            remote.fetch(&entry.copy.path(), &wanted, &refs, stop)
+            if copy.is_large(entry.limits.pack_bytes.saturating_mul(2)) {
+                return copy.renew(stop, into);
+            }
+            remote.fetch(&copy.path(), &wanted, &refs, stop)
+        });
+        let fetched = fetched.await;
+        if fetched.as_ref().is_err_and(RepoError::is_refusal) {
+            self.hear_refusal(begun).await;
+        }
+        fetched
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails, or makes a new one.
+    fn replaced(copy: &Copy, is_away: bool) -> Result<(), RepoError> {
+        copy.replace(&AtomicBool::new(false), |new| {
+            std::fs::write(new.join("HEAD"), "new").expect("written");
+            match is_away {
+                true => Err(RepoError::Internal("away".to_owned())),
+                false => Ok(()),
+            }
         })
-        .await
+    }
+
+    #[test]
+    fn a_damaged_copy_stays_until_there_is_another() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let base = dir.path().join("copy");
+        std::fs::create_dir_all(base.join("1")).expect("a folder");
+        let copy = Copy::remote(base.clone());
+        let before = copy.path();
+        assert!(copy.may_replace());
+        replaced(&copy, true).expect_err("there is no other");
+        assert_eq!(copy.path(), before);
+        assert!(before.exists() && !copy.may_replace());
+        assert_eq!(std::fs::read_dir(&base).expect("a folder").count(), 1);
+
+        replaced(&copy, false).expect("there is another");
+        assert_ne!(copy.path(), before);
+        assert!(copy.path().join("HEAD").exists());
+        assert!(before.exists(), "someone may read it");
+        assert!(
+            !copy.may_replace(),
+            "the next one is the repository's fault"
+        );
+        assert_eq!(Copy::remote(base).path(), copy.path());
+        let local = Copy::new(dir.path().to_owned(), None);
+        replaced(&local, false).expect("nothing to do");
+        assert!(!local.may_replace() && dir.path().exists(), "it is no copy");
+    }
+
+    /// The volume need not have room for three.
+    #[test]
+    fn there_are_never_more_than_two_generations() {
+        let dir = tempfile::tempdir().expect("a folder");
+        for generation in ["1", "2"] {
+            std::fs::create_dir_all(dir.path().join(generation)).expect("a folder");
+        }
+        let copy = Copy::remote(dir.path().to_owned());
+        let renewed = copy.renew(&AtomicBool::new(false), |_| {
+            assert!(!dir.path().join("1").exists());
+            assert!(dir.path().join("2").exists(), "someone may read it");
+            Ok(())
+        });
+        renewed.expect("renewed");
+        assert_eq!(copy.path(), dir.path().join("3"));
+        assert!(dir.path().join("2").exists(), "someone may read it");
+    }
+
+    #[test]
+    fn what_earlier_processes_left_is_removed_before_the_first_fetch() {
+        let dir = tempfile::tempdir().expect("a folder");
+        for left in ["1/refs", "2/refs", ".newabc/refs"] {
+            std::fs::create_dir_all(dir.path().join(left)).expect("a folder");
+        }
+        let lock = dir.path().join("2/refs/a.lock");
+        std::fs::write(&lock, "").expect("written");
+        let copy = Copy::remote(dir.path().to_owned());
+        assert!(lock.exists(), "nothing is written while it is only named");
+        copy.clean();
+        let names = std::fs::read_dir(dir.path()).expect("a folder").flatten();
+        let names: Vec<_> = names.map(|entry| entry.file_name()).collect();
+        assert_eq!(names, ["2"]);
+        assert!(!lock.exists());
+        // From now on it may be one of ours.
+        std::fs::write(&lock, "").expect("written");
+        copy.clean();
+        assert!(lock.exists());
     }
 }

@@ -60,6 +60,10 @@ impl Begun {
             clock: SystemTime::now(),
         }
     }
+
+    pub fn instant(self) -> Instant {
+        self.instant
+    }
 }
 
 #[derive(Serialize, Deserialize)]

@@ -6,6 +6,7 @@
 
 mod access;
 mod busy;
+mod chart;
 mod charts;
 mod commit_server;
 mod common;
@@ -30,6 +31,7 @@ mod obtained;
 mod oci;
 mod plugin;
 mod proposed;
+mod refusals;
 pub mod repo_server;
 mod repos;
 pub mod revision;
@@ -50,9 +52,10 @@ pub mod versions;
 mod web;
 
 pub use access::{RepoAccess, Trust};
+pub use chart::RemoteOptions;
 pub use charts::{
-    ChartRemote, Divider, Fetched, Known, Place, RemoteOptions, Seekable, Spooled, Undivided,
-    index_limits, whole_index,
+    ChartRemote, Divider, Fetched, Known, Place, Seekable, Spooled, Undivided, index_limits,
+    whole_index,
 };
 #[doc(hidden)]
 pub use charts::{index_versions, read_index};

@@ -6,7 +6,7 @@ mod on_disk;
 
 use crate::{
     RepoAccess, RepoError,
-    charts::ChartName,
+    chart::ChartName,
     disk_cache::DiskCache,
     git::{Commit, CommitId, Found, GitFiles},
     ground::{hex, weight},
@@ -170,6 +170,9 @@ pub struct Manifests {
     pub digest: String,
     /// What a repo-server said of the signature of the commit.
     pub told: RemoteVerdict,
+    /// Files of other repositories than those of the sources were read: of submodules, remote bases
+    /// or dependencies. Who may read the sources may not necessarily read these.
+    pub reads_others: bool,
     pub(crate) basis: Option<Arc<Basis>>,
 }
 
@@ -231,6 +234,12 @@ pub(crate) struct Commits {
 }
 
 impl Commits {
+    /// Whether there are files of other repositories than those of the sources.
+    fn reads_others(&self) -> bool {
+        let mut of_sources = [&self.own].into_iter().chain(self.refs.values());
+        of_sources.any(|(store, _)| store.is_composed()) || self.fetched.commits().next().is_some()
+    }
+
     /// When a render that begins now must count as begun: all renders of one source have the time of
     /// one.
     fn begun(&self) -> Instant {
@@ -358,6 +367,7 @@ impl Renderer {
             })
         });
         let mut manifests = answer(revision, &found, hex(&whole), basis);
+        manifests.reads_others = commits.reads_others();
         if let Some(warning) = replaced {
             let all = manifests.warnings.iter().cloned().chain([warning]);
             manifests.warnings = Arc::new(all.collect());
@@ -610,6 +620,7 @@ fn answer(
         source_type: found.kind.to_owned(),
         digest,
         told: RemoteVerdict::default(),
+        reads_others: false,
         basis,
     }
 }

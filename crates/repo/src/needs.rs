@@ -23,7 +23,7 @@ const MAX_NEEDS: usize = 200;
 /// What a reference leads to.
 #[derive(Clone)]
 pub(crate) enum Got {
-    Files(Commit),
+    Files(Box<Commit>),
     Answer(Arc<PluginAnswer>),
 }
 
@@ -39,7 +39,7 @@ impl Fetched {
 
     pub fn commits(&self) -> impl Iterator<Item = (&SourceRef, &Commit)> {
         self.0.iter().filter_map(|(needed, found)| match found {
-            Ok(Got::Files(commit)) => Some((needed, commit)),
+            Ok(Got::Files(commit)) => Some((needed, commit.as_ref())),
             _ => None,
         })
     }

@@ -48,7 +48,7 @@ impl Repos {
         let since = since(request);
         let fetch = async |needed: &SourceRef| {
             let files = self.fetch(request, needed, since).await;
-            files.map(Got::Files)
+            files.map(|commit| Got::Files(Box::new(commit)))
         };
         let found = futures::future::join_all(needed.iter().map(fetch)).await;
         Ok(Obtained(before.0.with(needed.into_iter().zip(found))))

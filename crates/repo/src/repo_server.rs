@@ -186,6 +186,7 @@ impl RepoServer {
                     integrity: answer.source_integrity_result,
                     verify_result: answer.verify_result,
                 },
+                reads_others: false,
                 basis: None,
             }))
         };

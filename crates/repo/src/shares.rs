@@ -225,6 +225,18 @@ mod tests {
         assert!(permit.is_none());
     }
 
+    /// R38 in docs/behaviours/sources.md.
+    #[tokio::test(start_paused = true)]
+    async fn the_limit_of_renders_is_for_renders_only() {
+        let shares = Shares::new(1);
+        let held = now(shares.render("p")).await.expect("a permit");
+        assert!(now(shares.render("other")).await.is_none());
+        assert!(now(shares.contact("a", "p")).await.is_some());
+        assert!(now(shares.look_up("a", "p")).await.is_some());
+        drop(held);
+        assert!(now(shares.render("other")).await.is_some());
+    }
+
     #[tokio::test(start_paused = true)]
     async fn who_waits_for_a_host_lets_others_look_up() {
         let shares = Shares::new(1).with_look_ups(1);

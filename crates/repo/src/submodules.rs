@@ -46,25 +46,33 @@ struct Known {
 }
 
 impl Known {
-    /// Whether it would be fetched with the same credentials now, and is still there.
-    fn is_good(&self, request: &ManifestRequest) -> bool {
+    /// Whether it would be fetched with the same credentials now, none of its repositories has
+    /// refused them since, and it is still there.
+    fn is_good(&self, repos: &Repos, request: &ManifestRequest) -> bool {
         let same = |(url, fingerprint): &(String, [u8; 32])| {
-            needs::repository(url, request)
-                .is_ok_and(|reach| reach.access.fingerprint() == *fingerprint)
+            needs::repository(url, request).is_ok_and(|reach| {
+                let entry = repos.entry(&reach.access);
+                reach.access.fingerprint() == *fingerprint && entry.is_ok_and(|e| e.is_proved())
+            })
         };
-        self.whole.0.is_there() && self.fetched.iter().all(same)
+        let whole = &self.whole.0;
+        whole.is_there() && !whole.is_damaged() && self.fetched.iter().all(same)
     }
 }
 
 impl Submodules {
-    fn get(&self, key: &Key, request: &ManifestRequest) -> Option<Commit> {
-        let known = self.known.get(key).filter(|known| known.is_good(request));
-        known.map(|known| known.whole.clone())
-    }
-
-    /// The same at another commit that has this tree.
-    fn at(&self, key: &Key, commit: gix::ObjectId, request: &ManifestRequest) -> Option<Commit> {
-        let (store, id) = self.get(key, request)?;
+    /// What is remembered of this tree, at a commit that has it.
+    fn at(
+        &self,
+        key: &Key,
+        commit: gix::ObjectId,
+        (repos, request): (&Repos, &ManifestRequest),
+    ) -> Option<Commit> {
+        let known = self.known.get(key)?;
+        if !known.is_good(repos, request) {
+            return None;
+        }
+        let (store, id) = known.whole.clone();
         Some((store, CommitId { commit, ..id }))
     }
 
@@ -73,13 +81,13 @@ impl Submodules {
         &self,
         commit: Commit,
         access: &RepoAccess,
-        request: &ManifestRequest,
+        within: (&Repos, &ManifestRequest),
     ) -> Option<Commit> {
         if has_none(&commit) {
             return Some(commit);
         }
         let key = (access.fingerprint(), commit.1.tree);
-        self.at(&key, commit.1.commit, request)
+        self.at(&key, commit.1.commit, within)
     }
 }
 
@@ -187,7 +195,7 @@ impl Repos {
             return Ok(commit);
         };
         let key = (access.fingerprint(), commit.1.tree);
-        if let Some(known) = submodules.at(&key, commit.1.commit, request) {
+        if let Some(known) = submodules.at(&key, commit.1.commit, (self, request)) {
             return Ok(known);
         }
         let walk = Walk {

@@ -189,6 +189,10 @@ impl<T: Send + Sync + 'static> Traced<T> {
         let made = make()?;
         let seen = files.noted();
         let whole = whole(key, &seen);
+        if files.all().any(GitFiles::is_damaged) {
+            // What could not be read of a torn copy counts as missing in it.
+            return Ok((whole, made));
+        }
         let places: Vec<Place> = seen.into_keys().collect();
         if let Some(disk) = &self.disk {
             disk.keep(&key, &places, &whole, &made);

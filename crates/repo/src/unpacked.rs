@@ -11,15 +11,19 @@ use sha2::{Digest, Sha256};
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Mutex, PoisonError,
+        Mutex, Once, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 /// Bytes that are written before a new generation begins: this many at least, and at most, however
 /// large a download may be.
 const GENERATION_BYTES: u64 = 1 << 30;
 const GENERATION_BYTES_MAX: u64 = 16 << 30;
+
+/// A generation that is damaged is replaced at most so often.
+const DAMAGED_PAUSE: Duration = Duration::from_secs(3600);
 
 /// What identifies a download: never the same for different credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,6 +55,19 @@ pub(crate) struct Unpacked {
     generation_bytes: u64,
     state: Mutex<Option<Generation>>,
     begun: AtomicU64,
+    /// The locks of dead processes have been removed.
+    cleaned: Once,
+}
+
+/// What becomes of a generation that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Over {
+    /// It is used once more.
+    Stays,
+    /// The next one begins if it can be made; else it is used once more.
+    MayStay,
+    /// The next one begins, or nothing is done.
+    Ends,
 }
 
 /// When something was stored, in generations that this process began.
@@ -64,11 +81,21 @@ struct Generation {
     store: Store,
     /// Estimated, in this process.
     written: u64,
+    /// When the last one was replaced because it was damaged.
+    replaced: Option<Instant>,
+    /// The one before it, if this process used it.
+    before: Option<Store>,
 }
 
 impl Generation {
     fn count(&mut self, bytes: u64) {
         self.written = self.written.saturating_add(bytes);
+    }
+
+    /// Whether something in it is torn: all of it can be downloaded again.
+    fn is_to_be_replaced(&self) -> bool {
+        let is_time = |at: Instant| at.elapsed() >= DAMAGED_PAUSE;
+        self.store.is_damaged() && self.replaced.is_none_or(is_time)
     }
 }
 
@@ -130,6 +157,7 @@ impl Unpacked {
             generation_bytes: several.clamp(GENERATION_BYTES, GENERATION_BYTES_MAX),
             state: Mutex::default(),
             begun: AtomicU64::new(0),
+            cleaned: Once::new(),
         }
     }
 
@@ -144,22 +172,80 @@ impl Unpacked {
 
     fn with<T>(
         &self,
+        over: Over,
         work: impl FnOnce(&mut Generation) -> Result<T, RepoError>,
     ) -> Result<T, RepoError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let generation = match state.take() {
-            Some(generation) if generation.written > self.generation_bytes => {
-                if let Some(before) = generation.number.checked_sub(1) {
-                    // A folder that cannot be removed only wastes space.
-                    let _ = std::fs::remove_dir_all(self.base.join(before.to_string()));
-                }
-                self.begun.fetch_add(1, Ordering::AcqRel);
-                self.open(generation.number + 1)?
-            }
-            Some(generation) => generation,
-            None => self.open(self.newest())?,
+        if state.is_none() {
+            let newest = self.newest();
+            // Later ones are of this process.
+            self.cleaned
+                .call_once(|| git::remove_stale_locks(&self.path(newest)));
+            *state = Some(self.open(newest)?);
+        }
+        let Some(generation) = state.as_mut() else {
+            return Err(RepoError::Internal("no generation is open".to_owned()));
         };
-        work(state.insert(generation))
+        let is_over = generation.written > self.generation_bytes || generation.is_to_be_replaced();
+        if is_over && over != Over::Stays {
+            match self.after(generation, over) {
+                Ok(next) => *generation = next,
+                Err(e) if over == Over::Ends => return Err(e),
+                // What there is can be read all the same.
+                Err(e) => tracing::debug!(error = %e, "the next generation cannot be made"),
+            }
+        }
+        work(generation)
+    }
+
+    /// Begins the next generation. Where it is needed, the one before gives way to it if there is
+    /// no room for three.
+    fn after(&self, generation: &mut Generation, over: Over) -> Result<Generation, RepoError> {
+        let number = generation.number + 1;
+        let before = generation.number.checked_sub(1);
+        let is_before_there = before.is_some_and(|before| self.path(before).exists());
+        let mut next = match self.open_next(number) {
+            Ok(next) => {
+                self.remove_before(generation);
+                next
+            }
+            Err(e) if over == Over::Ends && is_before_there => {
+                tracing::warn!(error = %e, "making room for the next generation");
+                self.remove_before(generation);
+                self.open_next(number)?
+            }
+            Err(e) => return Err(e),
+        };
+        next.replaced = match generation.is_to_be_replaced() {
+            true => Some(Instant::now()),
+            false => generation.replaced,
+        };
+        next.before = Some(generation.store.clone());
+        Ok(next)
+    }
+
+    /// Removes the generation before this one. That counts as the beginning of the next one: what
+    /// was stored in it is there no more.
+    fn remove_before(&self, generation: &mut Generation) {
+        generation.before = None;
+        if let Some(before) = generation.number.checked_sub(1) {
+            // A folder that cannot be removed only wastes space.
+            let _ = std::fs::remove_dir_all(self.path(before));
+        }
+        self.begun.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn open_next(&self, number: u32) -> Result<Generation, RepoError> {
+        let opened = self.open(number);
+        if opened.is_err() {
+            // The next process would take it for the newest.
+            let _ = std::fs::remove_dir_all(self.path(number));
+        }
+        opened
+    }
+
+    fn path(&self, number: u32) -> PathBuf {
+        self.base.join(number.to_string())
     }
 
     fn newest(&self) -> u32 {
@@ -172,18 +258,15 @@ impl Unpacked {
     }
 
     fn open(&self, number: u32) -> Result<Generation, RepoError> {
-        let path = self.base.join(number.to_string());
-        let (store, written) = if path.join("HEAD").exists() {
-            let shown = path.display().to_string();
-            let store = Store::open(&path, &shown, GitLimits::default())?;
-            (store, stored(&path.join("objects")))
-        } else {
-            (git::init_bare(&path)?, 0)
-        };
+        let path = self.path(number);
+        let shown = path.display().to_string();
+        let store = git::open_or_init(&path, &shown, GitLimits::default())?;
         Ok(Generation {
             number,
             store,
-            written,
+            written: stored(&path.join("objects")),
+            replaced: None,
+            before: None,
         })
     }
 
@@ -191,9 +274,52 @@ impl Unpacked {
         if !self.base.exists() {
             return Ok(None);
         }
-        self.with(|generation| {
+        match self.find(key, Over::MayStay) {
+            // Its generation is replaced if it is torn.
+            Err(RepoError::Corrupt { .. }) => self.find(key, Over::Ends),
+            found => found,
+        }
+    }
+
+    fn find(&self, key: &UnpackedKey, over: Over) -> Result<Option<Commit>, RepoError> {
+        self.with(over, |generation| {
             let found = generation.store.named(&key.name())?;
             Ok(found.map(|id| (generation.store.clone(), id)))
+        })
+    }
+
+    /// The same, also from the generation before: what it has stands in for what cannot be downloaded
+    /// now. If that generation is damaged, then this may be, too.
+    pub fn get_or_before(&self, key: &UnpackedKey) -> Result<Option<Commit>, RepoError> {
+        if let Some(found) = self.get(key)? {
+            return Ok(Some(found));
+        }
+        if !self.base.exists() {
+            return Ok(None);
+        }
+        let before = self.with(Over::Stays, |generation| Ok(generation.before.clone()))?;
+        let Some(before) = before.filter(Store::is_there) else {
+            return Ok(None);
+        };
+        match before.named(&key.name()) {
+            Err(RepoError::Corrupt { .. }) => Ok(None),
+            found => Ok(found?.map(|id| (before, id))),
+        }
+    }
+
+    /// What the key names is not found by it any more: its owner has refused it. Those who read it
+    /// are not disturbed.
+    pub fn forget(&self, key: &UnpackedKey) -> Result<(), RepoError> {
+        if !self.base.exists() {
+            return Ok(());
+        }
+        self.with(Over::Stays, |generation| {
+            let name = key.name();
+            let current = generation.store.forget_name(&name);
+            // Also if that failed: each of the two may be asked for it.
+            let before = generation.before.as_ref().filter(|store| store.is_there());
+            let before = before.map_or(Ok(()), |store| store.forget_name(&name));
+            current.and(before)
         })
     }
 
@@ -202,7 +328,7 @@ impl Unpacked {
         keys: &[UnpackedKey],
         files: impl IntoIterator<Item = UnpackedFile<'a>>,
     ) -> Result<Commit, RepoError> {
-        self.with(|generation| {
+        self.with(Over::Ends, |generation| {
             let (stored, bytes) = generation.store.put(&UnpackedKey::names(keys), files);
             generation.count(bytes);
             Ok((generation.store.clone(), stored?))
@@ -218,16 +344,18 @@ impl Unpacked {
         }
     }
 
-    /// Whether a generation is the current one or the one before it; the others are removed.
+    /// Whether a generation is the current one or the one before it, unless that gave way already;
+    /// the others are removed.
     fn has_generation(&self, number: u32) -> bool {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let current = state.as_ref().map(|generation| generation.number);
         current.is_some_and(|current| current <= number.saturating_add(1))
+            && self.path(number).exists()
     }
 
     /// Begins to store a download whose files are not in memory together.
     pub fn begin(&self) -> Result<Storing<'_>, RepoError> {
-        self.with(|generation| {
+        self.with(Over::Ends, |generation| {
             Ok(Storing {
                 unpacked: self,
                 number: generation.number,
@@ -276,6 +404,28 @@ mod tests {
                 .expect("it can be asked")
                 .is_none()
         );
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_no_obstacle() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let base = dir.path().join("unpacked");
+        // It was making the repository.
+        std::fs::create_dir_all(base.join("1/objects/info")).expect("a folder");
+        let key = UnpackedKey::new(&[b"key"]);
+        let put = |content: &[u8]| {
+            let files = [UnpackedFile::new("x", content)];
+            let put = Unpacked::new(base.clone(), 0).put(&[key], files);
+            put.expect("kept").1
+        };
+        put(b"one");
+        // It was naming another download.
+        let lock = base.join(format!("1/refs/unpacked/{}.lock", key.name()));
+        std::fs::create_dir_all(lock.parent().expect("a folder")).expect("made");
+        std::fs::write(&lock, "").expect("written");
+        let second = put(b"two");
+        let found = Unpacked::new(base.clone(), 0).get(&key);
+        assert_eq!(found.expect("readable").expect("kept").1, second);
     }
 
     #[test]
@@ -347,6 +497,72 @@ mod tests {
         let refused = refused.expect_err("its generation has gone");
         assert!(matches!(refused, RepoError::Displaced(_)), "{refused}");
         assert!(refused.retryable());
+    }
+
+    #[test]
+    fn what_the_next_generation_lacks_stands_in() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let unpacked = Unpacked {
+            generation_bytes: 0,
+            ..Unpacked::new(dir.path().join("unpacked"), 0)
+        };
+        let (first, second) = (UnpackedKey::new(&[b"1"]), UnpackedKey::new(&[b"2"]));
+        let files = [UnpackedFile::new("x", b"one")];
+        let (_, id) = unpacked.put(&[first], files).expect("kept");
+        // The next one begins.
+        assert!(unpacked.get(&first).expect("readable").is_none());
+        let before = || unpacked.get_or_before(&first).expect("readable");
+        assert_eq!(before().expect("kept").1, id);
+        assert!(unpacked.get_or_before(&second).expect("readable").is_none());
+        unpacked.forget(&first).expect("forgotten");
+        assert!(before().is_none());
+        unpacked.forget(&first).expect("as it was");
+    }
+
+    /// Others still have what it has.
+    #[test]
+    fn a_generation_stays_until_the_next_one_can_be_made() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let base = dir.path().join("unpacked");
+        let unpacked = Unpacked {
+            generation_bytes: 0,
+            ..Unpacked::new(base.clone(), 0)
+        };
+        let (first, second) = (UnpackedKey::new(&[b"1"]), UnpackedKey::new(&[b"2"]));
+        for (key, content) in [(first, b"a"), (second, b"b")] {
+            let files = [UnpackedFile::new("x", content)];
+            unpacked.put(&[key], files).expect("kept");
+        }
+        assert!(base.join("1").exists() && base.join("2").exists());
+        let epoch = unpacked.epoch();
+        std::fs::write(base.join("3"), "no folder").expect("written");
+        for _ in 0..2 {
+            let found = unpacked.get(&second).expect("this one can be read");
+            assert!(found.is_some());
+            let before = unpacked.get_or_before(&first).expect("readable");
+            assert!(before.is_some());
+        }
+        assert!(base.join("1").exists());
+        assert_eq!(unpacked.epoch(), epoch);
+
+        // Whoever stores something needs the next one.
+        let put = || {
+            let files = [UnpackedFile::new("x", b"c")];
+            unpacked.put(&[first], files).map(|_| ())
+        };
+        put().expect_err("there was another reason than the room");
+        assert!(!base.join("1").exists(), "it gave way");
+        let (begun, cleared) = (epoch, unpacked.epoch());
+        assert_eq!(cleared, Epoch(begun.0 + 1));
+        assert!(unpacked.still_has(begun));
+        put().expect_err("as before");
+        assert_eq!(unpacked.epoch(), cleared, "nothing more has gone");
+        unpacked.forget(&second).expect("it needs no other");
+        assert!(unpacked.get(&second).expect("readable").is_none());
+        let files = [UnpackedFile::new("x", b"d")];
+        std::fs::remove_file(base.join("3")).expect("removed");
+        unpacked.put(&[second], files).expect("kept");
+        assert!(base.join("2").exists() && base.join("3").exists());
     }
 
     #[test]

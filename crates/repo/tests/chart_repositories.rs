@@ -357,6 +357,72 @@ async fn an_index_may_name_charts_in_a_registry() {
 }
 
 #[tokio::test]
+async fn a_hard_refresh_asks_the_registry_that_an_index_names() {
+    let (here, registry) = (Here::new(), Registry::start());
+    let push = |colour: &str| {
+        let values = format!("colour: {colour}\n");
+        let archive = plain_chart("demo", "1.0.0", &[("values.yaml", values.as_str())]);
+        registry.push("acme/demo", "1.0.0", HELM_LAYER, &archive);
+    };
+    push("red");
+    let at = format!("oci://{}/acme/demo:1.0.0", registry.host());
+    let text = index(&[("demo", "1.0.0", at.as_str(), "")]);
+    here.server.serve("/moved/index.yaml", text.as_str());
+    let soft = request(access(&here.url("/moved")), "demo", "1.0.0");
+    let hard = ManifestRequest {
+        no_cache: true,
+        ..soft.clone()
+    };
+    let made = here.render(soft.clone()).await.expect("rendered");
+    assert_eq!(field(&made, "colour"), "red");
+    push("blue");
+    let made = here.render(soft.clone()).await.expect("rendered");
+    assert_eq!(field(&made, "colour"), "red", "from memory");
+    let made = here.render(hard).await.expect("rendered");
+    assert_eq!(field(&made, "colour"), "blue");
+    let made = here.render(soft).await.expect("rendered");
+    assert_eq!(field(&made, "colour"), "blue");
+}
+
+#[tokio::test]
+async fn a_refusal_counts_for_charts_that_are_here_already() {
+    for status in [401, 403, 404] {
+        let here = Here::new();
+        let answers = |status| {
+            let answer = Answer {
+                status,
+                ..Answer::default()
+            };
+            here.server.serve("/pk/index.yaml", answer);
+        };
+        serve_demo(&here.server, "/pk", &["1.0.0"]);
+        let asked = request(signed(&here.url("/pk")), "demo", "1.0.0");
+        let access = asked.access.clone();
+        let first = here.render(asked.clone()).await.expect("rendered");
+        answers(503);
+        here.repos.charts(&access).await.expect_err("away");
+        let again = here.render(asked.clone()).await;
+        again.expect("an outage says nothing");
+        assert!(here.repos.unchanged(&asked, &first).is_some());
+
+        answers(status);
+        here.repos.charts(&access).await.expect_err("refused");
+        assert!(here.repos.unchanged(&asked, &first).is_none());
+        let refused = here.render(asked.clone()).await.map(|_| ());
+        refused.expect_err("it is refused");
+        // From then on an outage has nothing to hide.
+        answers(503);
+        here.repos.charts(&access).await.expect_err("away");
+        let refused = here.render(asked.clone()).await.map(|_| ());
+        refused.expect_err("it was refused");
+
+        serve_demo(&here.server, "/pk", &["1.0.0"]);
+        here.render(asked.clone()).await.expect("accepted again");
+        assert!(here.repos.unchanged(&asked, &first).is_some(), "{status}");
+    }
+}
+
+#[tokio::test]
 async fn credentials_go_to_the_repository_and_nowhere_else() {
     let here = Here::new();
     let other = FileServer::start();

@@ -1,6 +1,6 @@
 //! What a process that is started again knows of chart repositories and registries.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tiphys_api::source::ApplicationSource;
 use tiphys_repo::{
@@ -194,6 +194,111 @@ async fn a_chart_is_there_in_an_outage_after_a_restart() {
     let error = error.map(|_| ()).expect_err("it is not here");
     let is_away = matches!(error, RepoError::Status { status: 503, .. });
     assert!(is_away, "{error}");
+}
+
+fn demo(access: &RepoAccess) -> ManifestRequest {
+    ManifestRequest {
+        source: source(access, "demo"),
+        access: access.clone(),
+        sha: "1.0.0".to_owned(),
+        app_name: "shop".to_owned(),
+        ..ManifestRequest::default()
+    }
+}
+
+async fn refused(repos: &Repos, request: &ManifestRequest, why: &str) {
+    let made = repos.manifests(request.clone()).await;
+    made.map(|_| ()).expect_err(why);
+}
+
+#[tokio::test]
+async fn a_refusal_outlives_a_restart() {
+    let (folder, server) = (TempDir::new().expect("a folder"), FileServer::start());
+    let request = demo(&RepoAccess::public(server.url()));
+    server.serve(INDEX, listing("1.0.0", 1));
+    server.serve("/demo.tgz", plain_chart("demo", "1.0.0", &[]));
+    let first = started(folder.path()).manifests(request.clone()).await;
+    first.expect("rendered");
+    server.serve(INDEX, failing(401));
+    refused(&started(folder.path()), &request, "it is refused").await;
+    // From then on an outage has nothing to hide.
+    server.serve(INDEX, failing(503));
+    refused(&started(folder.path()), &request, "it was refused").await;
+}
+
+#[tokio::test]
+async fn what_a_registry_does_not_have_any_more_is_not_served() {
+    let (folder, registry) = (TempDir::new().expect("a folder"), Registry::start());
+    let chart = plain_chart("demo", "1.0.0", &[]);
+    registry.push("team/demo", "1.0.0", HELM_LAYER, &chart);
+    let request = demo(&RepoAccess {
+        plain_http: true,
+        ..RepoAccess::public(format!("{}/team", registry.host()))
+    });
+    let hard = ManifestRequest {
+        no_cache: true,
+        ..request.clone()
+    };
+    let repos = started(folder.path());
+    repos.manifests(request.clone()).await.expect("rendered");
+    let path = "/v2/team/demo/manifests/1.0.0";
+    registry.server.serve(path, failing(404));
+    refused(&repos, &hard, "it is gone").await;
+    refused(&repos, &request, "that was told").await;
+    registry.server.serve(path, failing(503));
+    refused(&started(folder.path()), &request, "it was gone").await;
+}
+
+/// The files of the objects that are kept below a folder.
+fn objects_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_object = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        path.is_file() && name.is_some_and(|name| name.len() == 38)
+    };
+    let mut found: Vec<_> = entries(folder)
+        .flat_map(|entry| entries(&entry.path()))
+        .map(|entry| entry.path())
+        .filter(is_object)
+        .collect();
+    found.sort();
+    found
+}
+
+/// As a machine leaves it that lost its power.
+#[tokio::test]
+async fn a_torn_object_of_a_chart_is_downloaded_anew() {
+    let server = FileServer::start();
+    let access = RepoAccess::public(server.url());
+    let request = ManifestRequest {
+        source: source(&access, "demo"),
+        access,
+        sha: "1.0.0".to_owned(),
+        app_name: "shop".to_owned(),
+        ..ManifestRequest::default()
+    };
+    let text = index(&[("demo", "1.0.0", "demo.tgz", "of-it")]);
+    server.serve(INDEX, text.as_str());
+    server.serve("/demo.tgz", plain_chart("demo", "1.0.0", &[]));
+    let (mut torn, mut all) = (0, 1);
+    while torn < all {
+        let folder = TempDir::new().expect("a folder");
+        let started = || Repos::new(folder.path());
+        let first = started().manifests(request.clone()).await;
+        let first = first.expect("rendered");
+        let objects = objects_below(&folder.path().join("unpacked/1/objects"));
+        all = objects.len();
+        let object = objects.get(torn).expect("always as many");
+        let content = std::fs::read(object).expect("an object");
+        // Another file: objects cannot be written to.
+        std::fs::remove_file(object).expect("removed");
+        std::fs::write(object, &content[..content.len() / 2]).expect("written");
+        let again = started().manifests(request.clone()).await;
+        let again = again.expect("it is downloaded anew");
+        assert_eq!(again.digest, first.digest, "{}", object.display());
+        torn += 1;
+    }
+    assert!(torn >= 4, "a commit, a tree and two files at least: {torn}");
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ mod links;
 mod local;
 mod obtained;
 mod oci;
+mod oci_kept;
 mod oci_limits;
 mod oci_registry;
 mod patience;

@@ -427,57 +427,6 @@ async fn what_is_there_already_is_not_downloaded_again() {
     );
 }
 
-#[tokio::test]
-async fn a_chart_outlives_an_outage_of_its_registry() {
-    let (here, registry) = (Here::new(), Registry::start());
-    registry.push(
-        "charts/demo",
-        "1.0.0",
-        HELM_LAYER,
-        &plain_chart("demo", "1.0.0", &[]),
-    );
-    let access = access(&format!("{}/charts", registry.host()));
-    here.render(chart_request(access.clone(), "demo", "1.0.0"))
-        .await
-        .expect("rendered");
-    let down = Answer {
-        status: 503,
-        ..Answer::default()
-    };
-    registry
-        .server
-        .serve("/v2/charts/demo/manifests/1.0.0", down);
-    let restarted = Repos::new(here.dir.path().join("cache"));
-    let made = restarted
-        .manifests(chart_request(access.clone(), "demo", "1.0.0"))
-        .await;
-    assert_eq!(field(&made.expect("it is kept"), "version"), "1.0.0");
-    let fresh = Repos::new(here.dir.path().join("other"));
-    let failed = fresh
-        .manifests(chart_request(access.clone(), "demo", "1.0.0"))
-        .await;
-    let failed = failed.expect_err("it was never there");
-    assert_eq!(
-        failed.to_string(),
-        format!(
-            "failed to fetch {}/demo: 503 Service Unavailable",
-            access.url
-        )
-    );
-    assert!(failed.retryable());
-    // A hard refresh sees an archive that was replaced.
-    let blue = plain_chart("demo", "1.0.0", &[("values.yaml", "colour: blue\n")]);
-    registry.push("charts/demo", "1.0.0", HELM_LAYER, &blue);
-    let hard = ManifestRequest {
-        no_cache: true,
-        ..chart_request(access, "demo", "1.0.0")
-    };
-    assert_eq!(
-        field(&here.render(hard).await.expect("rendered"), "colour"),
-        "blue"
-    );
-}
-
 /// Serves tokens to a user, or to everybody.
 fn serve_tokens(server: &FileServer, path: &str, only_for: Option<(&'static str, &'static str)>) {
     let answer = Answer {

@@ -2,7 +2,7 @@
 //! same.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -277,6 +277,127 @@ async fn an_answer_is_believed_whatever_is_on_disk() {
         let error = error.expect_err("it was refused");
         assert!(matches!(error, RepoError::Unreachable { .. }), "{error}");
     }
+}
+
+/// Also for a commit, which is read without a question to the repository.
+#[tokio::test]
+async fn a_refusal_counts_for_what_is_here_already() {
+    for status in ["401 Unauthorized", "403 Forbidden", "404 Not Found"] {
+        let here = Here::new(None);
+        let (access, request) = (here.access(), request(&here.access(), &here.head));
+        let repos = here.started(HOUR);
+        head(&repos, &access, Since::now()).await.expect("accepted");
+        let first = render(&repos, &request).await.expect("rendered");
+        here.answers(Some(AWAY));
+        head(&repos, &access, Since::now()).await.expect_err("away");
+        let again = render(&repos, &request).await;
+        assert_eq!(again.expect("an outage says nothing"), first);
+
+        here.answers(Some(status));
+        head(&repos, &access, Since::now()).await.expect_err(status);
+        render(&repos, &request).await.expect_err(status);
+        // From then on an outage has nothing to hide.
+        here.answers(Some(AWAY));
+        head(&repos, &access, Since::now()).await.expect_err("away");
+        render(&repos, &request).await.expect_err("it was refused");
+
+        here.answers(None);
+        head(&repos, &access, Since::now()).await.expect("accepted");
+        let again = render(&repos, &request).await;
+        assert_eq!(again.expect("accepted again"), first, "{status}");
+    }
+}
+
+/// The files below a folder with this ending.
+fn files_below(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(files_below(&path, ending));
+        } else if path.extension().is_some_and(|end| end == ending) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// As a machine leaves it that lost its power.
+#[tokio::test]
+async fn a_torn_pack_is_fetched_anew() {
+    let torn: [fn(usize) -> usize; 3] = [|_| 40, |size| size / 2, |size| size - 24];
+    for size_after in torn {
+        let here = Here::new(None);
+        let request = request(&here.access(), &here.head);
+        let started = || Repos::new(here.folder.path());
+        render(&started(), &request).await.expect("rendered");
+        let packs = files_below(here.folder.path(), "pack");
+        assert!(!packs.is_empty(), "something was fetched");
+        for pack in packs {
+            let content = std::fs::read(&pack).expect("a pack");
+            let left = size_after(content.len());
+            // Another file: packs cannot be written to.
+            std::fs::remove_file(&pack).expect("removed");
+            std::fs::write(&pack, &content[..left]).expect("written");
+        }
+        let repos = started();
+        let made = render(&repos, &request).await;
+        made.expect("it is fetched anew");
+    }
+}
+
+/// One torn object must not cost the others what they have.
+#[tokio::test]
+async fn a_damaged_copy_serves_until_there_is_another() {
+    let here = Here::new(None);
+    let (access, request) = (here.access(), request(&here.access(), &here.head));
+    let repos = here.started(HOUR);
+    let first = render(&repos, &request).await.expect("rendered");
+    let file = ("app/values.yaml", Some("a: 1\n"));
+    let next = Repos::commit_files(&here.repository, "main", &[file], "Next").expect("a commit");
+    // Of the next commit, half an object is there.
+    let packs = files_below(here.folder.path(), "pack");
+    let objects = packs[0].parent().and_then(Path::parent).expect("a folder");
+    let (folder, name) = next.split_at(2);
+    let object = here.repository.join("objects").join(folder).join(name);
+    let whole = std::fs::read(object).expect("an object");
+    std::fs::create_dir_all(objects.join(folder)).expect("a folder");
+    let torn = objects.join(folder).join(name);
+    std::fs::write(torn, &whole[..whole.len() / 2]).expect("written");
+
+    here.answers(Some(AWAY));
+    let next = self::request(&access, &next);
+    let error = render(&repos, &next).await.expect_err("nobody has it");
+    assert!(error.retryable(), "{error}");
+    let again = render(&repos, &request).await;
+    assert_eq!(again.expect("all of it is there"), first);
+    drop(repos);
+
+    here.answers(None);
+    let repos = here.started(HOUR);
+    render(&repos, &next).await.expect("it is fetched anew");
+    render(&repos, &request).await.expect("and so is this");
+}
+
+#[tokio::test]
+async fn a_refusal_of_a_fetch_counts_for_what_is_here_already() {
+    let here = Here::new(None);
+    let (access, request) = (here.access(), request(&here.access(), &here.head));
+    let repos = here.started(HOUR);
+    let first = render(&repos, &request).await.expect("rendered");
+    let file = ("app/values.yaml", Some("a: 1\n"));
+    let next = Repos::commit_files(&here.repository, "main", &[file], "Next").expect("a commit");
+    let next = self::request(&access, &next);
+
+    here.answers(Some("401 Unauthorized"));
+    render(&repos, &next).await.expect_err("it is refused");
+    // The refs were listed less than an hour ago, which does not count any more.
+    here.answers(Some(AWAY));
+    render(&repos, &request).await.expect_err("it was refused");
+    here.answers(None);
+    head(&repos, &access, Since::now()).await.expect("accepted");
+    let again = render(&repos, &request).await;
+    assert_eq!(again.expect("accepted again"), first);
 }
 
 #[tokio::test]

@@ -3,13 +3,13 @@
 use std::{
     path::{Path, PathBuf},
     process::Command,
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 use tiphys_api::source::{ApplicationSource, ApplicationSourceDirectory};
 use tiphys_repo::{
     ManifestRequest, Manifests, OtherRepository, Others, Reach, RepoAccess, RepoError, RepoOptions,
-    Repos, Secret,
+    Repos, Secret, Since,
 };
 use tiphys_testkit::git_server::{Server, Setup};
 
@@ -264,6 +264,54 @@ async fn a_submodule_on_another_server_gets_only_its_own_credentials() {
             assert!(!refused.contains(PASSWORD));
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_refusal_counts_for_a_submodule_that_is_here_already() {
+    let (world, other) = (World::new(), World::new());
+    let leaf = other.commit("leaf", &[("d.yaml", &cm("leaf"))], &[]);
+    let instead = Arc::new(Mutex::new(None));
+    let setup = Setup {
+        instead: Arc::clone(&instead),
+        ..Setup::default()
+    };
+    let (theirs, own) = (
+        Server::start(other.root(), setup),
+        Server::start(world.root(), Setup::default()),
+    );
+    let answers = |status| *instead.lock().expect("nobody failed") = status;
+    let modules = module("app/sub", &theirs.url("/leaf"));
+    let files = [
+        ("app/a.yaml", cm("own")),
+        (".gitmodules", modules),
+        ("app/b.yaml", cm("more")),
+    ];
+    let files = files.each_ref().map(|(path, text)| (*path, text.as_str()));
+    let sha = world.commit("top", &files, &[("app/sub", &leaf)]);
+    let access = RepoAccess::public(own.url("/top"));
+    let of_theirs = RepoAccess::public(theirs.url("/leaf"));
+    let ask = async || {
+        let asked = world.repos.refs(&of_theirs, Since::now()).await;
+        asked.map(|_| ())
+    };
+    let asked = request(&access, &sha, "app");
+    let first = world.render(&access, &sha, "app").await.expect("rendered");
+    answers(Some("503 Service Unavailable"));
+    ask().await.expect_err("away");
+    let again = world.render(&access, &sha, "app").await;
+    again.expect("an outage says nothing");
+    assert!(world.repos.unchanged(&asked, &first).is_some());
+
+    answers(Some("403 Forbidden"));
+    ask().await.expect_err("refused");
+    assert!(world.repos.unchanged(&asked, &first).is_none());
+    let refused = world.render(&access, &sha, "app").await.map(|_| ());
+    refused.expect_err("it is refused");
+
+    answers(None);
+    ask().await.expect("accepted");
+    let again = world.render(&access, &sha, "app").await;
+    assert_eq!(names(&again.expect("accepted")), ["leaf", "more", "own"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

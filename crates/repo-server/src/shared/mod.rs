@@ -8,7 +8,6 @@
 mod entry;
 mod name;
 
-use crate::{manifests::first, server::Server};
 use futures::future::BoxFuture;
 use std::{sync::Arc, time::Duration};
 use tiphys_api::{
@@ -16,7 +15,7 @@ use tiphys_api::{
     rpc::repo_server::{ManifestRequest, ManifestResponse},
 };
 
-pub(crate) use name::{ResolvedRefs, normalized};
+pub(crate) use name::{ResolvedRefs, manifests as name_of_manifests, normalized};
 
 /// JSON by names, shared by several processes. Whatever fails there is told by the implementation,
 /// and is here as if there were nothing.
@@ -34,7 +33,7 @@ pub struct Shared {
 
 impl Shared {
     /// The manifests under a name, for this revision: the same manifests may be those of several.
-    async fn manifests(&self, name: &str, revision: &str) -> Option<ManifestResponse> {
+    pub(crate) async fn manifests(&self, name: &str, revision: &str) -> Option<ManifestResponse> {
         let json = self.cache.get(name.to_owned()).await?;
         let found = tiphys_rpc::heavy::run(move || entry::read(&json)).await?;
         Some(ManifestResponse {
@@ -43,65 +42,35 @@ impl Shared {
         })
     }
 
-    async fn put_manifests(&self, name: String, response: ManifestResponse) {
+    pub(crate) async fn put_manifests(&self, name: String, response: ManifestResponse) {
         let written = tiphys_rpc::heavy::run(move || entry::written(&response));
         if let Some(json) = written.await {
             self.cache.put(name, json, self.keep).await;
         }
     }
-}
 
-/// Whether a request demands something of signatures.
-pub(crate) fn is_demanding(request: &ManifestRequest) -> bool {
-    request.source_integrity.is_some() || request.verify_signature
-}
-
-impl Server {
-    /// The shared manifests for a request that has been resolved, and the name to keep them under;
-    /// without a name they are not shared.
-    pub(crate) async fn shared_manifests(
-        &self,
-        request: &ManifestRequest,
-        revision: &str,
-        refs: &ResolvedRefs,
-    ) -> (Option<String>, Option<ManifestResponse>) {
-        let Some(shared) = self.shared.as_ref().filter(|_| !is_demanding(request)) else {
-            return (None, None);
-        };
-        let Some(name) = name::manifests(request, revision, refs) else {
-            return (None, None);
-        };
-        if request.no_cache {
-            return (Some(name), None);
-        }
-        let found = shared.manifests(&name, revision).await;
-        (Some(name), found)
-    }
-
-    pub(crate) async fn share_manifests(&self, name: Option<String>, response: &ManifestResponse) {
-        if let (Some(shared), Some(name)) = (&self.shared, name) {
-            shared.put_manifests(name, response.clone()).await;
-        }
-    }
-
-    /// The shared metadata of a commit, unless it tells of signatures.
-    pub(crate) async fn shared_metadata(&self, repo: &str, sha: &str) -> Option<RevisionMetadata> {
-        let shared = self.shared.as_ref()?;
-        let json = shared.cache.get(name::metadata(repo, sha)).await?;
+    /// The metadata of a commit, unless they tell of signatures.
+    pub(crate) async fn metadata(&self, repo: &str, sha: &str) -> Option<RevisionMetadata> {
+        let json = self.cache.get(name::metadata(repo, sha)).await?;
         let found: RevisionMetadata = serde_json::from_slice(&json).ok()?;
         let tells = found.source_integrity_result.is_some() || !found.signature_info.is_empty();
         (!tells && found.date.is_some()).then_some(found)
     }
 
-    pub(crate) async fn share_metadata(&self, repo: &str, sha: &str, metadata: &RevisionMetadata) {
-        let Some(shared) = &self.shared else {
-            return;
-        };
+    pub(crate) async fn put_metadata(&self, repo: &str, sha: &str, metadata: &RevisionMetadata) {
         if let Some(json) = entry::json(metadata) {
             let name = name::metadata(repo, sha);
-            shared.cache.put(name, json.into_bytes(), shared.keep).await;
+            self.cache.put(name, json.into_bytes(), self.keep).await;
         }
     }
+}
+
+/// The first text that is not empty.
+pub(crate) fn first(texts: [&str; 2]) -> &str {
+    texts
+        .into_iter()
+        .find(|t| !t.is_empty())
+        .unwrap_or_default()
 }
 
 /// The label or annotation that manifests get, as it is part of their name.

@@ -82,13 +82,7 @@ fn source(request: &ManifestRequest, refs: &ResolvedRefs) -> Option<u32> {
         src_refs,
         resolved_revisions: Some(refs).filter(|refs| !refs.is_empty()),
     };
-    let mut text = entry::json(&hashed)?;
-    if source.directory.is_some() && source.helm.is_none() {
-        // No options of Jsonnet are left out. In JSON, a text cannot contain this.
-        for nothing in [r#","jsonnet":{}"#, r#""jsonnet":{},"#, r#""jsonnet":{}"#] {
-            text = text.replacen(nothing, "", 1);
-        }
-    }
+    let text = entry::json(&hashed)?;
     Some(hash32a(text.bytes()))
 }
 

@@ -3,6 +3,7 @@
 //! Main type: [`Divider`]. It works for the block style that Helm writes, where the indentation says
 //! what belongs together.
 
+use super::open_text::OpenText;
 use std::ops::Range;
 
 /// The most places that are remembered, those of a repeated key included, and the most bytes that
@@ -37,6 +38,7 @@ enum Part {
 /// Is given an index line by line.
 pub struct Divider {
     part: Part,
+    text: OpenText,
     /// Where the next line begins.
     at: u64,
     /// The only key whose place is remembered, and of several the last; `None`: all places are.
@@ -51,6 +53,7 @@ impl Default for Divider {
     fn default() -> Self {
         Self {
             part: Part::Head,
+            text: OpenText::default(),
             at: 0,
             only: None,
             open: None,
@@ -86,16 +89,17 @@ impl Divider {
         }
         let from = self.at;
         self.at += line.len() as u64;
+        let is_inside = self.text.line(text);
         match self.part {
             Part::Head if text.starts_with("entries:") => {
-                if text.trim_end() != "entries:" {
+                if is_inside || text.trim_end() != "entries:" {
                     return Err(Undivided::Style);
                 }
                 self.part = Part::Entries(None);
                 Ok(())
             }
             Part::Head => Ok(()),
-            Part::Entries(indent) => self.entry(text, indent, from),
+            Part::Entries(indent) => self.entry(text, indent, from, is_inside),
             Part::Tail => tail(text),
         }
     }
@@ -129,14 +133,22 @@ impl Divider {
         Ok(())
     }
 
-    fn entry(&mut self, text: &str, indent: Option<usize>, from: u64) -> Result<(), Undivided> {
+    fn entry(
+        &mut self,
+        text: &str,
+        indent: Option<usize>,
+        from: u64,
+        is_inside: bool,
+    ) -> Result<(), Undivided> {
         let content = text.trim_start_matches(' ');
         let blanks = text.len() - content.len();
         let content = content.trim_end();
         if content.is_empty() || content.starts_with('#') {
             return Ok(());
         }
-        if content.starts_with('\t') {
+        // What a text over several lines holds may look like a key.
+        let is_outermost = indent.is_none_or(|indent| blanks <= indent);
+        if content.starts_with('\t') || is_inside && is_outermost {
             return Err(Undivided::Style);
         }
         if blanks == 0 {
@@ -225,6 +237,10 @@ mod tests {
             ("entries:\n  a b:\n", None),
             ("entries:\n  a:\n  - x\r  b:\n", None),
             ("entries:\n  a:\n  - x\r\r\n", None),
+            ("entries:\n  a:\n  - \"x\n    b:\n    \"\n", Some("a")),
+            ("entries:\n  a:\n  - \"x\n  b:\n  - y\"\n", None),
+            ("entries:\n  a:\n  - [x,\n  b:\n  - y]\n", None),
+            ("a: 'b\nentries:\n  c:\n  - x'\n", None),
             ("entries:\n  a:\n  - x\r", None),
         ] {
             let found = sections(index).map(|found| {

@@ -8,12 +8,13 @@ mod divide;
 mod index;
 mod known_index;
 mod on_disk;
+mod open_text;
 mod remote;
 mod spool;
 
 pub use divide::{Divider, Place, Undivided};
 pub use index::{limits as index_limits, whole as whole_index};
-pub use remote::{ChartRemote, Fetched, Known, RemoteOptions};
+pub use remote::{ChartRemote, Fetched, Known};
 pub use spool::{Seekable, Spooled};
 
 pub use index::{index_versions, read_index};
@@ -21,6 +22,7 @@ pub use index::{index_versions, read_index};
 use crate::{
     RepoAccess, RepoError, Since, SourceLimits,
     busy::Busy,
+    chart::{ChartName, has_charts},
     git::Commit,
     git::UnpackedFile,
     ground::blocking,
@@ -28,6 +30,7 @@ use crate::{
     http::{Downloads, Question, Validators},
     known_answers::KnownAnswers,
     oci::{self, Oci},
+    refusals::Refusals,
     spool::Spool,
     unpacked::{Epoch, Unpacked, UnpackedKey},
     url::refuse,
@@ -47,7 +50,6 @@ use tempfile::NamedTempFile;
 use tiphys_api::{
     access::shown_url,
     repo_url::{Form, RepoUrl},
-    source::ApplicationSource,
 };
 use tiphys_render::helm::{Limits, chart::archive_files};
 
@@ -66,35 +68,6 @@ const READY: u64 = 10_000;
 const READY_TTL: Duration = Duration::from_secs(24 * 3600);
 /// Charts whose versions are remembered.
 const ENTRIES: u64 = 2_000;
-
-/// A chart of a repository.
-#[derive(Clone, Copy)]
-pub(crate) struct ChartName<'a> {
-    pub access: &'a RepoAccess,
-    pub name: &'a str,
-    /// Send the credentials also to another host that the archive is on.
-    pub pass_credentials: bool,
-}
-
-impl<'a> ChartName<'a> {
-    /// The chart of a source, if it is one.
-    pub fn of(access: &'a RepoAccess, source: &'a ApplicationSource) -> Option<Self> {
-        let helm = source.helm.as_ref();
-        // An OCI source is one whatever else it has, as in Argo CD.
-        if oci::is_source(&source.repo_url) {
-            return None;
-        }
-        (!source.chart.is_empty()).then(|| Self {
-            access,
-            name: &source.chart,
-            pass_credentials: helm.is_some_and(|helm| helm.pass_credentials),
-        })
-    }
-
-    fn is_in_registry(&self) -> bool {
-        oci::has_charts(&self.access.url)
-    }
-}
 
 /// A downloaded index.
 struct Index {
@@ -124,6 +97,7 @@ pub(crate) struct Charts {
     /// The versions of a chart, as of an index that was asked for at that time.
     entries: moka::sync::Cache<(Key, String), (Instant, Arc<Entries>)>,
     ready: moka::sync::Cache<(Key, String, String), (Epoch, Commit)>,
+    refusals: Refusals,
     busy: Busy<(Key, String)>,
 }
 
@@ -151,6 +125,7 @@ impl Charts {
                 .max_capacity(READY)
                 .time_to_live(READY_TTL)
                 .build(),
+            refusals: Refusals::default(),
             busy: Busy::default(),
         }
     }
@@ -210,7 +185,10 @@ impl Charts {
         let by_name = UnpackedKey::new(&named);
         let epoch = self.unpacked.epoch();
         let (failed, may_pass) = match self.entries(chart, since).await {
-            Ok(entries) => match self.download(chart, &entries, version, &by_name).await {
+            Ok(entries) => match self
+                .download(chart, (&entries, version), &by_name, since)
+                .await
+            {
                 Ok(found) => {
                     let ready = (epoch, found.clone());
                     self.ready.insert(ready_key(chart, version), ready);
@@ -229,12 +207,18 @@ impl Charts {
                 (e, may_pass)
             }
         };
+        if failed.is_refusal() {
+            // Whoever has the archive does not give it any more, nor later in an outage.
+            self.ready.invalidate(&ready_key(chart, version));
+            self.forget_kept(by_name).await;
+        }
         // As a process that went on would have it in memory.
-        if !may_pass || since != Since::Recently {
+        if !may_pass || since != Since::Recently || self.is_refused(chart.access) {
             return Err(failed);
         }
         // What was downloaded before outlives an outage of its repository.
-        let kept = self.kept(by_name).await?.ok_or_else(|| failed.clone())?;
+        let kept = self.kept_before(by_name).await?;
+        let kept = kept.ok_or_else(|| failed.clone())?;
         tracing::warn!(error = %failed, chart = chart.name, version, "using the chart as it was downloaded before");
         Ok(kept)
     }
@@ -244,13 +228,17 @@ impl Charts {
         if chart.is_in_registry() {
             return self.oci.last_chart(chart, version);
         }
+        if self.is_refused(chart.access) {
+            return None;
+        }
         let (epoch, commit) = self.ready.get(&ready_key(chart, version))?;
-        self.unpacked.still_has(epoch).then_some(commit)
+        let is_good = self.unpacked.still_has(epoch) && !commit.0.is_damaged();
+        is_good.then_some(commit)
     }
 
     /// The charts of a repository, with their versions.
     pub async fn list(&self, access: &RepoAccess) -> Result<Vec<(String, Vec<String>)>, RepoError> {
-        if oci::has_charts(&access.url) {
+        if has_charts(&access.url) {
             return Err(RepoError::Unsupported(format!(
                 "{}: a registry does not list the charts in it",
                 shown_url(&access.url)
@@ -271,12 +259,25 @@ impl Charts {
         blocking(move || unpacked.get(&key)).await
     }
 
+    /// What stands in while it cannot be downloaded.
+    async fn kept_before(&self, key: UnpackedKey) -> Result<Option<Commit>, RepoError> {
+        let unpacked = Arc::clone(&self.unpacked);
+        blocking(move || unpacked.get_or_before(&key)).await
+    }
+
+    async fn forget_kept(&self, key: UnpackedKey) {
+        let unpacked = Arc::clone(&self.unpacked);
+        if let Err(e) = blocking(move || unpacked.forget(&key)).await {
+            tracing::warn!(error = %e, "a chart that was refused stays in the cache");
+        }
+    }
+
     async fn download(
         &self,
         chart: ChartName<'_>,
-        entries: &Entries,
-        version: &str,
+        (entries, version): (&Entries, &str),
         by_name: &UnpackedKey,
+        since: Since,
     ) -> Result<Commit, RepoError> {
         let absent = || RepoError::NoChart {
             chart: chart.name.to_owned(),
@@ -296,8 +297,7 @@ impl Charts {
                 name: &named.name,
                 pass_credentials: false,
             };
-            let (tag, since) = (&named.tag, Since::Recently);
-            return self.oci.tagged(of, tag, tag, since).await;
+            return self.oci.tagged(of, &named.tag, &named.tag, since).await;
         }
         let url = archive_url(&chart.access.url, url)?;
         let fingerprint = chart.access.fingerprint();
@@ -414,7 +414,9 @@ impl Charts {
             }
         };
         let (asked, clock) = (Instant::now(), SystemTime::now());
-        match self.ask(access, (key, &url), asked, known.clone()).await {
+        let answer = self.ask(access, (key, &url), asked, known.clone()).await;
+        self.refusals.hear(&(key, String::new()), &answer);
+        match answer {
             Ok(index) => {
                 self.known.keep(&key, clock, &index).await;
                 let index = Arc::new(index);
@@ -425,6 +427,7 @@ impl Charts {
                 if e.is_refusal() {
                     // An answer is worth more than what another process was told.
                     self.known.forget(&key).await;
+                    self.forget(&key);
                 }
                 let Some(known) = known.filter(|_| e.is_away()) else {
                     return Err(e);
@@ -481,6 +484,16 @@ impl Charts {
 
     fn path(&self, key: &Key) -> PathBuf {
         self.folder.join(hex(key))
+    }
+
+    /// Whether the repository refused the credentials when it was asked last.
+    fn is_refused(&self, access: &RepoAccess) -> bool {
+        self.refusals.has(&(access.fingerprint(), String::new()))
+    }
+
+    fn forget(&self, key: &Key) {
+        let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
+        indexes.remove(key);
     }
 
     fn remember(&self, key: Key, index: &Arc<Index>) {

@@ -10,29 +10,18 @@ use super::{
 };
 use crate::{
     ContactWatch, RepoAccess, RepoError, Secret,
+    chart::RemoteOptions,
     common::{Common, no_look_ups},
     http::{About, Downloads, Question, Validators},
     oci::{Named, OciRemote},
     shares::Shares,
     url::{percent_decode, refuse},
 };
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 use tiphys_api::access::shown_url;
 
 /// The largest picture, as it is served.
 const PICTURE_BYTES: u64 = 1 << 20;
-
-/// How a repository is read.
-#[derive(Clone, Debug)]
-pub struct RemoteOptions {
-    /// Send the credentials to every address that the index names, not only to the repository's
-    /// own scheme, host and port.
-    pub pass_credentials: bool,
-    /// The User-Agent; empty means Tiphys' own.
-    pub agent: String,
-    /// For one request.
-    pub timeout: Duration,
-}
 
 /// What a server said about the version of a document that is there already; empty: nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

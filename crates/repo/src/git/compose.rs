@@ -11,7 +11,7 @@ use gix::{
     objs::tree::{Entry, EntryKind},
 };
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -20,6 +20,8 @@ use std::{
 pub(super) struct Composed {
     /// The trees that are in no repository.
     pub trees: HashMap<ObjectId, Arc<[Node]>>,
+    /// What they name that its own repository should have.
+    pub own: HashSet<ObjectId>,
     /// The repositories of the submodules.
     pub parts: Vec<Store>,
 }
@@ -61,6 +63,7 @@ pub(crate) fn compose(
         }
         composed.parts.push(Store {
             composed: None,
+            torn: None,
             ..part.clone()
         });
     }
@@ -95,6 +98,8 @@ fn replace(
             (kind, id) = (EntryKind::Tree, *mounted);
         } else if let (EntryKind::Tree, Some(inner)) = (kind, mounts.folders.get(&*node.name)) {
             id = replace(files, id, inner, composed)?;
+        } else if kind != EntryKind::Commit {
+            composed.own.insert(id);
         }
         new.push(Node {
             name: node.name.clone(),
@@ -125,4 +130,76 @@ fn hash(entries: Vec<Entry>) -> Result<ObjectId, String> {
         .map_err(|e| e.to_string())?;
     gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Tree, &bytes)
         .map_err(|e| e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::{Torn, commit_files, init_bare};
+    use std::{fs, path::Path};
+    use tiphys_render::SourceFiles as _;
+
+    fn commit(path: &Path, text: &str) -> Commit {
+        let store = init_bare(path).expect("a repository");
+        let files = [("a", Some(text.as_bytes()))];
+        let sha = commit_files(&store, "main", &files, "A change", 0).expect("a commit");
+        let id = store.commit(&sha).expect("readable").expect("there");
+        (store, id)
+    }
+
+    fn remove_blob(path: &Path, content: &[u8]) {
+        let kind = gix::objs::Kind::Blob;
+        let blob = gix::objs::compute_hash(gix::hash::Kind::Sha1, kind, content);
+        let blob = blob.expect("a hash").to_string();
+        let (folder, file) = blob.split_at(2);
+        let objects = path.join("objects");
+        fs::remove_file(objects.join(folder).join(file)).expect("removed");
+    }
+
+    /// Otherwise whoever has a submodule could have the copy of its repository thrown away.
+    #[test]
+    fn what_is_torn_in_one_repository_is_no_fault_of_the_others() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let outer = commit(&dir.path().join("outer"), "one");
+        let part = commit(&dir.path().join("part"), "two");
+        let mounted = [("sub".to_owned(), part.clone())];
+        let (store, id) = compose(&outer, &mounted).expect("composed");
+        remove_blob(&dir.path().join("outer"), b"one");
+
+        let torn = Torn::default();
+        let files = GitFiles::new(&store.watched(&torn), id.tree, None);
+        files.read("a").expect_err("it is missing");
+        assert!(torn.get().is_some(), "the render is told");
+        assert!(outer.0.is_damaged());
+        assert!(!part.0.is_damaged());
+        assert!(files.is_damaged());
+        let of = |store: &Store| GitFiles::new(store, outer.1.tree, None).is_damaged();
+        assert!(!of(&outer.0.watched(&Torn::default())), "it met nothing");
+        assert!(of(&outer.0));
+    }
+
+    /// Otherwise whoever is a submodule could do the same to the repository that has it.
+    #[test]
+    fn what_a_submodule_only_names_is_not_the_fault_of_the_repository_that_has_it() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (store, id) = commit(&dir.path().join("outer"), "one");
+        let part = commit(&dir.path().join("part"), "two");
+        let entries = vec![Entry {
+            mode: EntryKind::Commit.into(),
+            filename: "sub".into(),
+            oid: part.1.commit,
+        }];
+        let tree = gix::objs::Tree { entries };
+        let tree = store.local().write_object(&tree).expect("kept").detach();
+        let outer = (store, CommitId { tree, ..id });
+        let mounted = [("sub".to_owned(), part)];
+        let (store, id) = compose(&outer, &mounted).expect("composed");
+        remove_blob(&dir.path().join("part"), b"two");
+
+        let torn = Torn::default();
+        let files = GitFiles::new(&store.watched(&torn), id.tree, None);
+        files.read("sub/a").expect_err("it is missing");
+        assert!(torn.get().is_some(), "the render is told");
+        assert!(!outer.0.is_damaged());
+    }
 }

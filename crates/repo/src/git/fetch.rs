@@ -27,9 +27,10 @@ use gix::{
     },
 };
 use std::{
+    io::ErrorKind,
     num::NonZeroU32,
     path::Path,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -90,6 +91,29 @@ impl Remote<'_> {
         stop: &Arc<AtomicBool>,
     ) -> Result<(), RepoError> {
         let store = open_or_init(copy, &self.location.shown(), self.limits)?;
+        let had_packs = has_packs(copy);
+        let fetched = self.fetch_into(&store, sha, refs, stop);
+        // What is received may build on what was there: only an empty copy cannot be at fault.
+        match fetched {
+            Err(e @ RepoError::Unreachable { is_away: false, .. })
+                if had_packs && store.is_damaged() =>
+            {
+                Err(RepoError::Corrupt {
+                    url: self.location.shown(),
+                    reason: e.to_string(),
+                })
+            }
+            fetched => fetched,
+        }
+    }
+
+    fn fetch_into(
+        &self,
+        store: &Store,
+        sha: &str,
+        refs: &[Reference],
+        stop: &Arc<AtomicBool>,
+    ) -> Result<(), RepoError> {
         let mut sha = sha.to_ascii_lowercase();
         if sha.len() < 40
             && let Some(full) = of_refs(&sha, refs)
@@ -97,7 +121,7 @@ impl Remote<'_> {
             full.clone_into(&mut sha);
         }
         if sha.len() == 40 {
-            let by_sha = self.fetch_want(&store, &Want::Commit(&sha), stop);
+            let by_sha = self.fetch_want(store, &Want::Commit(&sha), stop);
             match by_sha {
                 Ok(()) if store.commit(&sha)?.is_some() => return Ok(()),
                 Err(
@@ -112,13 +136,13 @@ impl Remote<'_> {
                 .iter()
                 .find(|r| r.sha == sha && r.name.starts_with("refs/"))
             {
-                self.fetch_want(&store, &Want::Ref(&named.name), stop)?;
+                self.fetch_want(store, &Want::Ref(&named.name), stop)?;
                 if store.commit(&sha)?.is_some() {
                     return Ok(());
                 }
             }
         }
-        self.fetch_want(&store, &Want::Everything, stop)
+        self.fetch_want(store, &Want::Everything, stop)
     }
 
     fn fetch_want(
@@ -149,6 +173,12 @@ impl Remote<'_> {
                 .with_shallow(shallow)
                 .receive(Watch::new(guard), guard.stop())
                 .map(|_| ())
+                .inspect_err(|e| {
+                    // What is not found may be the repository itself.
+                    if e.is_corrupted() {
+                        store.heed(e);
+                    }
+                })
         })
     }
 
@@ -422,7 +452,13 @@ fn reference(r: &Ref) -> Option<Reference> {
     }
 }
 
-/// Lock files that a killed process may have left and that would block every later fetch.
+fn has_packs(copy: &Path) -> bool {
+    let packs = std::fs::read_dir(copy.join("objects/pack"));
+    packs.is_ok_and(|mut packs| packs.next().is_some())
+}
+
+/// Lock files that a killed process may have left and that would block every later fetch; those of
+/// refs are beside them.
 const LOCKS: &[&str] = &[
     "shallow.lock",
     "packed-refs.lock",
@@ -430,23 +466,144 @@ const LOCKS: &[&str] = &[
     "config.lock",
 ];
 
-/// Opens the bare copy; creates it if it is missing or cannot be opened.
+/// Held while a repository of our own is made: meanwhile it looks like one that a process left half
+/// made.
+static MAKING: Mutex<()> = Mutex::new(());
+
+/// Opens a bare repository of our own; creates it if it is missing or was not made to its end.
+///
+/// # Errors
+/// The machine cannot read it: then it stays as it is.
 pub(crate) fn open_or_init(path: &Path, url: &str, limits: GitLimits) -> Result<Store, RepoError> {
-    if path.join("HEAD").exists() {
-        if let Ok(store) = Store::open(path, url, limits) {
-            return Ok(store);
+    // An error may be one of a repository that is being made.
+    if let Ok(Some(store)) = open_whole(path, url, limits) {
+        return Ok(store);
+    }
+    let _one = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(store) = open_whole(path, url, limits)? {
+        return Ok(store);
+    }
+    // A process that was killed, or had no room, while it made it: a new one needs an empty folder.
+    match std::fs::remove_dir_all(path) {
+        Err(e) if e.kind() != ErrorKind::NotFound => {
+            let why = format!("cannot remove {}: {e}", path.display());
+            return Err(RepoError::Internal(why));
         }
-        std::fs::remove_dir_all(path)
-            .map_err(|e| RepoError::Internal(format!("cannot remove {}: {e}", path.display())))?;
+        _ => {}
     }
     super::init_bare(path)?;
     Store::open(path, url, limits)
 }
 
-/// Removes locks of a dead process. Only before the first use of a copy in this process.
+/// A repository that is whole; `None`: it is certain that there is none.
+fn open_whole(path: &Path, url: &str, limits: GitLimits) -> Result<Option<Store>, RepoError> {
+    let unread = |why: &str| RepoError::Internal(format!("cannot read {}: {why}", path.display()));
+    if is_half_made(path).map_err(|e| unread(&e.to_string()))? {
+        return Ok(None);
+    }
+    match Store::opened(path, url, limits) {
+        Ok(store) => Ok(Some(store)),
+        // Too many open files, for example.
+        Err(e) if io_errors(&e).next().is_some() => Err(unread(&text(&e))),
+        Err(_) => Ok(None),
+    }
+}
+
+fn is_half_made(path: &Path) -> std::io::Result<bool> {
+    for part in ["HEAD", "objects", "refs"] {
+        match std::fs::metadata(path.join(part)) {
+            Ok(about) if about.is_file() && about.len() == 0 => return Ok(true),
+            Ok(_) => {}
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(true),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(false)
+}
+
+/// Removes locks of a dead process. Only before the first use of a repository in this process.
 pub(crate) fn remove_stale_locks(path: &Path) {
     for lock in LOCKS {
         // Usually there is none; a lock that cannot be removed makes the fetch fail.
         let _ = std::fs::remove_file(path.join(lock));
+    }
+    remove_locks_of_refs(&path.join("refs"));
+}
+
+/// No ref has such a name.
+fn remove_locks_of_refs(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => remove_locks_of_refs(&path),
+            Ok(_) if path.extension().is_some_and(|end| end == "lock") => {
+                let _ = std::fs::remove_file(&path);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_is_no_obstacle() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("1");
+        let open = || open_or_init(&path, "https://example.com/r", GitLimits::default());
+        // It was making the repository.
+        std::fs::create_dir_all(path.join("objects/info")).expect("a folder");
+        open().expect("made anew");
+        // There was no room for the content.
+        std::fs::write(path.join("HEAD"), "").expect("written");
+        open().expect("made anew");
+        std::fs::write(path.join("kept"), "").expect("written");
+        open().expect("it is whole");
+        assert!(path.join("kept").exists(), "it was not made again");
+
+        let locks = ["shallow.lock", "refs/a.lock", "refs/tiphys/heads/b.lock"];
+        let other = "refs/tiphys/heads/lock";
+        std::fs::create_dir_all(path.join("refs/tiphys/heads")).expect("a folder");
+        for file in locks.iter().chain([&other]) {
+            std::fs::write(path.join(file), "").expect("written");
+        }
+        remove_stale_locks(&path);
+        assert!(locks.iter().all(|lock| !path.join(lock).exists()));
+        assert!(path.join(other).exists());
+    }
+
+    /// Root may read everything, so a link to itself stands for what cannot be read.
+    #[test]
+    fn what_cannot_be_read_is_not_made_anew() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("1");
+        let open = || open_or_init(&path, "https://example.com/r", GitLimits::default());
+        open().expect("made");
+        std::fs::write(path.join("kept"), "").expect("written");
+        std::fs::rename(path.join("HEAD"), path.join("was")).expect("moved");
+        std::os::unix::fs::symlink("HEAD", path.join("HEAD")).expect("a link to itself");
+        open().expect_err("nobody knows whether it is there");
+        assert!(path.join("kept").exists());
+        std::fs::rename(path.join("was"), path.join("HEAD")).expect("moved");
+        open().expect("it can be read again");
+        assert!(path.join("kept").exists());
+    }
+
+    #[test]
+    fn a_repository_is_made_once_for_all_who_want_it() {
+        let dir = tempfile::tempdir().expect("a folder");
+        for round in 0..20 {
+            let path = dir.path().join(round.to_string());
+            let open = || open_or_init(&path, "https://example.com/r", GitLimits::default());
+            std::thread::scope(|scope| {
+                let all: Vec<_> = (0..8).map(|_| scope.spawn(|| open().map(drop))).collect();
+                for one in all {
+                    let opened = one.join().expect("no panic");
+                    opened.expect("it is made once");
+                }
+            });
+        }
     }
 }

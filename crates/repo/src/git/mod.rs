@@ -24,7 +24,7 @@ mod write;
 pub(crate) use additions::{Additions, Place, check_name};
 pub(crate) use changes::any_changed;
 pub(crate) use compose::compose;
-pub(crate) use fetch::{Remote, remove_stale_locks};
+pub(crate) use fetch::{Remote, open_or_init, remove_stale_locks};
 pub(crate) use limits::Guard;
 pub use limits::{GitLimit, GitLimits};
 pub(crate) use modules::{FILE as MODULES, Submodule, absolute, submodules};
@@ -39,9 +39,16 @@ use crate::{RepoError, lfs::Objects};
 use gix::bstr::ByteSlice;
 use std::{
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 use tiphys_api::repository::RevisionMetadata;
+
+/// The first object that one render wanted and that is torn or missing, if there was one: what was
+/// made without it must not be used.
+pub(crate) type Torn = Arc<OnceLock<RepoError>>;
 
 /// An opened repository, shared between threads.
 #[derive(Clone)]
@@ -53,6 +60,10 @@ pub(crate) struct Store {
     limits: GitLimits,
     /// The last commit found: after a push all callers ask for the same one.
     last: Arc<Mutex<Option<CommitId>>>,
+    /// An object could not be read that should be there, whoever read it.
+    damaged: Arc<AtomicBool>,
+    /// The same, of the render that reads with this handle.
+    torn: Option<Torn>,
     /// For a commit with its submodules.
     composed: Option<Arc<compose::Composed>>,
     /// What the files that are Git LFS pointers stand for. `None`: they are refused.
@@ -86,19 +97,25 @@ impl Store {
                 url: url.to_owned(),
             });
         }
+        Self::opened(path, url, limits).map_err(|e| RepoError::Corrupt {
+            url: url.to_owned(),
+            reason: format!("not a git repository: {}", error::text(&e)),
+        })
+    }
+
+    /// The same, with the error as it is.
+    fn opened(path: &Path, url: &str, limits: GitLimits) -> gix::Result<Self> {
         let repo = gix::open::Options::isolated()
             .config_overrides(limits.config())
-            .open(path)
-            .map_err(|e| RepoError::Corrupt {
-                url: url.to_owned(),
-                reason: format!("not a git repository: {}", error::text(&e)),
-            })?;
+            .open(path)?;
         Ok(Self {
             repo: Arc::new(repo),
             url: url.into(),
             trees: tree::no_trees(),
             limits,
             last: Arc::default(),
+            damaged: Arc::default(),
+            torn: None,
             composed: None,
             lfs: None,
         })
@@ -110,6 +127,19 @@ impl Store {
             lfs: Some(objects),
             ..self.clone()
         }
+    }
+
+    /// The same, for one render that is told of what is torn.
+    pub fn watched(&self, torn: &Torn) -> Self {
+        Self {
+            torn: Some(Arc::clone(torn)),
+            ..self.clone()
+        }
+    }
+
+    /// Whether it has the files of submodules, too.
+    pub fn is_composed(&self) -> bool {
+        self.composed.is_some()
     }
 
     /// Whether its files, and those of the repositories composed with it, have not been removed.
@@ -126,9 +156,61 @@ impl Store {
         repo
     }
 
+    /// Whether a read has shown that an object is torn or missing, here or in a repository composed
+    /// with it: a machine that lost its power may have written only a part of it.
+    pub fn is_damaged(&self) -> bool {
+        let parts = self.composed.iter().flat_map(|composed| &composed.parts);
+        std::iter::once(self)
+            .chain(parts)
+            .any(|store| store.damaged.load(Ordering::Relaxed))
+    }
+
+    /// Remembers if the error of a read means that an object is torn or missing.
+    pub(super) fn heed(&self, e: &gix::Error) {
+        self.heed_of(e, tree::Part::Own);
+    }
+
+    /// The same of a read in one of the repositories composed with it. The others are not at fault:
+    /// whoever has a submodule must not get the copy of its repository thrown away, nor whoever is a
+    /// submodule that of the repository which has it.
+    fn heed_of(&self, e: &gix::Error, part: tree::Part) {
+        // One that ends within its header is called invalid.
+        let is_torn = e.is_corrupted() || e.is_not_found() || e.is_validation();
+        if is_torn && !e.is_resource_exhausted() {
+            let composed = self.composed.as_ref();
+            let store = match part {
+                tree::Part::Own => Some(self),
+                tree::Part::Submodule(n) => composed.and_then(|composed| composed.parts.get(n)),
+                tree::Part::Unknown => None,
+            };
+            self.blame(store, e);
+        }
+    }
+
+    /// The render is told in any case.
+    fn blame(&self, store: Option<&Self>, e: &gix::Error) {
+        if let Some(store) = store {
+            store.damaged.store(true, Ordering::Relaxed);
+        }
+        if let Some(torn) = &self.torn {
+            torn.get_or_init(|| RepoError::Corrupt {
+                url: store.unwrap_or(self).url.to_string(),
+                reason: error::text(e),
+            });
+        }
+    }
+
+    fn torn(&self, e: &gix::Error) -> RepoError {
+        self.heed(e);
+        self.corrupt(e)
+    }
+
     fn corrupt(&self, e: &gix::Error) -> RepoError {
         if e.is_resource_exhausted() {
             return self.limits.exceeded(GitLimit::Object, &*self.url);
+        }
+        if e.is_corrupted() || e.is_not_found() {
+            self.heed(e);
         }
         RepoError::Corrupt {
             url: self.url.to_string(),
@@ -158,12 +240,12 @@ impl Store {
             let Ok(id) = gix::ObjectId::from_hex(sha.to_ascii_lowercase().as_bytes()) else {
                 return Ok(None);
             };
-            repo.try_find_object(id).map_err(|e| self.corrupt(&e))?
+            repo.try_find_object(id).map_err(|e| self.torn(&e))?
         } else {
             match gix::hash::Prefix::from_hex(&sha.to_ascii_lowercase()) {
                 Err(_) => None,
                 Ok(prefix) => match repo.objects.lookup_prefix(prefix, None) {
-                    Ok(Some(Ok(id))) => repo.try_find_object(id).map_err(|e| self.corrupt(&e))?,
+                    Ok(Some(Ok(id))) => repo.try_find_object(id).map_err(|e| self.torn(&e))?,
                     Ok(Some(Err(()))) => {
                         return Err(RepoError::RevisionNotFound {
                             revision: format!("{sha} (it is ambiguous)"),
@@ -184,8 +266,11 @@ impl Store {
         };
         let commit = object
             .peel_to_commit()
-            .map_err(|_| RepoError::RevisionNotFound {
-                revision: format!("{sha} (not a commit)"),
+            .map_err(|e| match e.is_corrupted() {
+                true => self.corrupt(&e),
+                false => RepoError::RevisionNotFound {
+                    revision: format!("{sha} (not a commit)"),
+                },
             })?;
         let tree = commit.tree_id().map_err(|e| self.corrupt(&e))?.detach();
         let found = CommitId {

@@ -64,6 +64,16 @@ pub(crate) struct GitFiles {
     in_memory: bool,
 }
 
+/// Whose object it was that could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Own,
+    /// That of a submodule, by its index.
+    Submodule(usize),
+    /// Nobody's: a tree names an object that is nowhere, and that may be a tree of any of them.
+    Unknown,
+}
+
 /// The repositories of one reader.
 struct Opened {
     own: gix::Repository,
@@ -71,13 +81,20 @@ struct Opened {
 }
 
 impl Opened {
-    /// The repository that has an object, or else the first one, for its error.
-    fn with(&self, id: ObjectId) -> &gix::Repository {
+    /// The repository that has an object, and which part that is; or else the first one, for its
+    /// error.
+    fn with(&self, id: ObjectId, store: &Store) -> (&gix::Repository, Part) {
         if self.parts.is_empty() || self.own.has_object(id) {
-            return &self.own;
+            return (&self.own, Part::Own);
         }
-        let part = self.parts.iter().find(|part| part.has_object(id));
-        part.unwrap_or(&self.own)
+        let mut parts = self.parts.iter().enumerate();
+        if let Some((n, part)) = parts.find(|(_, part)| part.has_object(id)) {
+            return (part, Part::Submodule(n));
+        }
+        let composed = store.composed.as_ref();
+        let is_own = composed.is_some_and(|composed| composed.own.contains(&id));
+        let part = if is_own { Part::Own } else { Part::Unknown };
+        (&self.own, part)
     }
 }
 
@@ -102,6 +119,15 @@ impl GitFiles {
             base: base.map(str::to_owned),
             noted: Mutex::default(),
             in_memory: false,
+        }
+    }
+
+    /// Whether the render that reads them has met something torn; if it is not watched for that,
+    /// whether anyone has in their repository: see [`Store::is_damaged`].
+    pub fn is_damaged(&self) -> bool {
+        match &self.store.torn {
+            Some(torn) => torn.get().is_some(),
+            None => self.store.is_damaged(),
         }
     }
 
@@ -181,11 +207,12 @@ impl GitFiles {
         Self::unreadable(path, self.store.limits.exceeded(limit, &*self.store.url))
     }
 
-    /// A gix error. An object that is too large was not read.
-    fn failed(&self, path: &str, e: &gix::Error) -> FileError {
+    /// A gix error, of the part that was read. An object that is too large was not read.
+    fn failed(&self, path: &str, part: Part, e: &gix::Error) -> FileError {
         if e.is_resource_exhausted() {
             self.over(path, GitLimit::Object)
         } else {
+            self.store.heed_of(e, part);
             Self::unreadable(path, super::error::text(e))
         }
     }
@@ -223,10 +250,13 @@ impl GitFiles {
             return Ok(Arc::clone(tree));
         }
         let repos = self.repos(path)?;
-        let tree = repos
-            .with(id)
-            .find_tree(id)
-            .map_err(|e| self.failed(path, &e))?;
+        let (repo, part) = repos.with(id, &self.store);
+        let object = repo.find_object(id);
+        let object = object.map_err(|e| self.failed(path, part, &e))?;
+        // The tree that names it is wrong then, whoever has the object.
+        let tree = object
+            .try_into_tree()
+            .map_err(|e| self.failed(path, Part::Unknown, &e))?;
         let mut nodes = Vec::new();
         for entry in tree.iter() {
             let entry = entry.map_err(|e| Self::unreadable(path, e))?;
@@ -252,8 +282,9 @@ impl GitFiles {
 
     pub(super) fn blob(&self, id: ObjectId, path: &str, limit: u64) -> Result<Vec<u8>, FileError> {
         let repos = self.repos(path)?;
-        let repo = repos.with(id);
-        let header = repo.find_header(id).map_err(|e| self.failed(path, &e))?;
+        let (repo, part) = repos.with(id, &self.store);
+        let failed = |e: gix::Error| self.failed(path, part, &e);
+        let header = repo.find_header(id).map_err(failed)?;
         if header.size() > limit {
             return Err(FileError::TooLarge {
                 path: path.to_owned(),
@@ -261,7 +292,7 @@ impl GitFiles {
                 limit,
             });
         }
-        let mut object = repo.find_object(id).map_err(|e| self.failed(path, &e))?;
+        let mut object = repo.find_object(id).map_err(failed)?;
         Ok(std::mem::take(&mut object.data))
     }
 
@@ -403,11 +434,9 @@ impl GitFiles {
 
     fn size(&self, id: ObjectId, path: &str) -> Result<u64, FileError> {
         let repos = self.repos(path)?;
-        Ok(repos
-            .with(id)
-            .find_header(id)
-            .map_err(|e| self.failed(path, &e))?
-            .size())
+        let (repo, part) = repos.with(id, &self.store);
+        let header = repo.find_header(id);
+        Ok(header.map_err(|e| self.failed(path, part, &e))?.size())
     }
 }
 

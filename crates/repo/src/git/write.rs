@@ -200,14 +200,33 @@ impl Store {
         let repo = self.local();
         let reference = repo
             .try_find_reference(format!("{NAMESPACE}{name}").as_str())
-            .map_err(|e| failed("reading a download", &e))?;
+            .map_err(|e| self.misread(&e))?;
         let Some(mut reference) = reference else {
             return Ok(None);
         };
-        let id = reference
-            .peel_to_id()
-            .map_err(|e| failed("reading a download", &e))?;
+        let id = reference.peel_to_id().map_err(|e| self.misread(&e))?;
         self.commit(&id.to_string())
+    }
+
+    /// Takes a name away. The files stay until the repository goes.
+    pub fn forget_name(&self, name: &str) -> Result<(), RepoError> {
+        let repo = self.local();
+        let reference = repo
+            .try_find_reference(format!("{NAMESPACE}{name}").as_str())
+            .map_err(|e| self.misread(&e))?;
+        match reference {
+            Some(reference) => reference.delete().map_err(|e| failed("forgetting", &e)),
+            None => Ok(()),
+        }
+    }
+
+    /// A name that we wrote is not what we wrote, unless the machine could not read it.
+    fn misread(&self, e: &gix::Error) -> RepoError {
+        let mut errors = e.iter_errors();
+        if !errors.any(|cause| cause.downcast_ref::<std::io::Error>().is_some()) {
+            self.blame(Some(self), e);
+        }
+        self.corrupt(e)
     }
 
     /// Stores files as a commit without a parent, under these names. Returns it, and how many bytes

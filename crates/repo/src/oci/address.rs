@@ -2,24 +2,11 @@
 //!
 //! Main type: [`Address`].
 
-use crate::{RepoAccess, RepoError, url::refuse};
+use crate::{RepoAccess, RepoError, chart::OCI_SCHEME as SCHEME, url::refuse};
 use tiphys_api::{
     access::shown_url,
     repo_url::{Form, RepoUrl},
 };
-
-const SCHEME: &str = "oci://";
-
-/// Whether a URL is an OCI source, and not a Git repository.
-pub(crate) fn is_source(url: &str) -> bool {
-    url.starts_with(SCHEME)
-}
-
-/// Whether the charts at a URL are in a registry: only classic repositories have a scheme of their
-/// own.
-pub(crate) fn has_charts(url: &str) -> bool {
-    is_source(url) || !(url.contains("://") || url.starts_with('/'))
-}
 
 /// A repository of a registry, or the registry itself if `repository` is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,19 +14,20 @@ mod registry;
 mod remote;
 pub(crate) mod unpack;
 
-pub(crate) use address::{has_charts, is_source};
+pub(crate) use crate::chart::is_source;
 pub(crate) use named::Named;
 pub use remote::{OciChart, OciRemote, version_of_tag};
 
 use crate::{
     Contact, ContactKind, RegistryRequest, RepoAccess, RepoError, Since, SourceLimits,
     busy::Busy,
-    charts::ChartName,
+    chart::ChartName,
     common::Common,
     git::Commit,
     git::UnpackedFile,
     ground::blocking,
     known_answers::KnownAnswers,
+    refusals::Refusals,
     room::Room,
     spool,
     unpacked::{Epoch, Unpacked, UnpackedKey},
@@ -83,6 +84,8 @@ pub(crate) struct Oci {
     manifests: moka::sync::Cache<Key, Arc<Manifest>>,
     ready: moka::sync::Cache<Key, (Epoch, Commit)>,
     refused: moka::sync::Cache<Key, RepoError>,
+    /// By repository: a registry may give one and refuse the other.
+    refusals: Refusals,
     /// For layers until they are unpacked.
     room: Room,
     /// To unpack artifacts.
@@ -116,6 +119,7 @@ impl Oci {
                 .max_capacity(REFUSED)
                 .time_to_live(REFUSED_TTL)
                 .build(),
+            refusals: Refusals::default(),
             room: Room::new(WAITING_BYTES),
             places: Arc::new(Semaphore::new(AT_A_TIME)),
             busy: Busy::default(),
@@ -155,7 +159,7 @@ impl Oci {
         place: &Place<'_>,
         since: Since,
     ) -> Result<Arc<Vec<String>>, RepoError> {
-        if let Some(known) = self.known_list(&place_key(place, ""), since) {
+        if let Some(known) = self.known_list(place, since) {
             return Ok(known);
         }
         let request = (RegistryRequest::GetTags, "");
@@ -227,16 +231,24 @@ impl Oci {
                 version: version.to_owned(),
                 url: tiphys_api::access::shown_url(&chart.access.url),
             }),
-            // What was downloaded before outlives an outage of its registry.
-            Err(e) if e.retryable() => match self.kept(by_name).await? {
-                Some(kept) => {
-                    tracing::warn!(error = %e, chart = chart.name, version, "using the chart as it was downloaded before");
-                    return Ok(kept);
+            // What was downloaded before outlives an outage of its registry, as it would in the
+            // memory of a process that went on.
+            Err(e) if self.may_stand_in(&place, since) && e.retryable() => {
+                match self.kept_before(by_name).await? {
+                    Some(kept) => {
+                        tracing::warn!(error = %e, chart = chart.name, version, "using the chart as it was downloaded before");
+                        return Ok(kept);
+                    }
+                    None => Err(e),
                 }
-                None => Err(e),
-            },
+            }
             Err(e) => Err(e),
-        }?;
+        };
+        if found.as_ref().is_err_and(is_gone) {
+            self.ready.invalidate(&chart_key(chart, version));
+            self.forget_kept(by_name).await;
+        }
+        let found = found?;
         let ready = (epoch, found.clone());
         self.ready.insert(chart_key(chart, version), ready);
         Ok(found)
@@ -244,7 +256,8 @@ impl Oci {
 
     /// A version of a chart that was returned before, from memory.
     pub fn last_chart(&self, chart: ChartName<'_>, version: &str) -> Option<Commit> {
-        self.ready(&chart_key(chart, version))
+        let place = Place::of(chart.access, Some(chart.name)).ok()?;
+        self.ready(&place, &chart_key(chart, version))
     }
 
     /// The digest that a revision of a source stands for: a tag, a digest, or else a range of
@@ -272,14 +285,14 @@ impl Oci {
     fn known(&self, place: &Place<'_>, revision: &str, since: Since) -> Option<String> {
         let tag = tag_of(revision);
         if is_tag(&tag) {
-            return self.known_digest(&place_key(place, &tag), since);
+            return self.known_digest(place, &tag, since);
         }
         if !versions::is_constraint(revision) {
             return None;
         }
-        let list = self.known_list(&place_key(place, ""), since)?;
+        let list = self.known_list(place, since)?;
         let picked = versions::pick(revision, &list).ok()?;
-        self.known_digest(&place_key(place, &tag_of(picked)), since)
+        self.known_digest(place, &tag_of(picked), since)
     }
 
     async fn look_up(
@@ -313,16 +326,37 @@ impl Oci {
         digest.ok_or_else(|| absent(picked, "not found"))
     }
 
-    /// The files of an artifact, as a commit of our own.
-    pub async fn files(&self, access: &RepoAccess, digest: &str) -> Result<Commit, RepoError> {
-        if let Some(ready) = self.last(access, digest) {
+    /// The files of an artifact, as a commit of our own. What a digest names never changes, but
+    /// the registry may refuse it by now: who does not want to know what was there before has the
+    /// registry asked.
+    pub async fn files(
+        &self,
+        access: &RepoAccess,
+        digest: &str,
+        since: Since,
+    ) -> Result<Commit, RepoError> {
+        if since == Since::Recently
+            && let Some(ready) = self.last(access, digest)
+        {
             return Ok(ready);
         }
         let place = Place::of(access, None)?;
         let epoch = self.unpacked.epoch();
         let request = (RegistryRequest::Extract, digest);
         let begun = Instant::now();
-        let answered = self.download(&place, digest).await;
+        let answer = async {
+            if !self.may_stand_in(&place, since) && is_digest(digest) {
+                let found = self.ask_digest(&place, digest).await?;
+                found.ok_or_else(|| no_manifest(&place, digest))?;
+            }
+            self.download(&place, digest).await
+        };
+        let answered = answer.await;
+        if answered.as_ref().is_err_and(is_gone) {
+            self.ready.invalidate(&source_key(access, digest));
+            let by_content = unpacked_key("oci source", &place, digest);
+            self.forget_kept(by_content).await;
+        }
         let found = self.told(&place, request, begun, answered)?;
         let ready = (epoch, found.clone());
         self.ready.insert(source_key(access, digest), ready);
@@ -331,7 +365,7 @@ impl Oci {
 
     /// An artifact that was returned before, from memory.
     pub fn last(&self, access: &RepoAccess, digest: &str) -> Option<Commit> {
-        self.ready(&source_key(access, digest))
+        self.ready(&Place::of(access, None).ok()?, &source_key(access, digest))
     }
 
     /// What the author of an artifact says about it.
@@ -342,7 +376,7 @@ impl Oci {
     ) -> Result<OCIMetadata, RepoError> {
         let digest = self.resolve(access, revision, Since::Recently).await?;
         let place = Place::of(access, None)?;
-        let manifest = match self.manifests.get(&place_key(&place, &digest)) {
+        let manifest = match self.known_manifest(&place, &digest) {
             Some(known) => known,
             None => {
                 let request = (RegistryRequest::DigestMetadata, digest.as_str());
@@ -382,9 +416,13 @@ impl Oci {
         outcome
     }
 
-    fn ready(&self, key: &Key) -> Option<Commit> {
+    fn ready(&self, place: &Place<'_>, key: &Key) -> Option<Commit> {
+        if self.is_refused(place) {
+            return None;
+        }
         let (epoch, commit) = self.ready.get(key)?;
-        self.unpacked.still_has(epoch).then_some(commit)
+        let is_good = self.unpacked.still_has(epoch) && !commit.0.is_damaged();
+        is_good.then_some(commit)
     }
 
     async fn kept(&self, key: UnpackedKey) -> Result<Option<Commit>, RepoError> {
@@ -392,15 +430,30 @@ impl Oci {
         blocking(move || unpacked.get(&key)).await
     }
 
+    /// What stands in while it cannot be downloaded.
+    async fn kept_before(&self, key: UnpackedKey) -> Result<Option<Commit>, RepoError> {
+        let unpacked = Arc::clone(&self.unpacked);
+        blocking(move || unpacked.get_or_before(&key)).await
+    }
+
+    async fn forget_kept(&self, key: UnpackedKey) {
+        let unpacked = Arc::clone(&self.unpacked);
+        if let Err(e) = blocking(move || unpacked.forget(&key)).await {
+            tracing::warn!(error = %e, "what a registry refused stays in the cache");
+        }
+    }
+
     async fn list(&self, place: &Place<'_>, since: Since) -> Result<Arc<Vec<String>>, RepoError> {
         let key = place_key(place, "");
         let _one = self.busy.wait(&(key.0, format!("{} tags", key.1))).await;
-        if let Some(list) = self.known_list(&key, since) {
+        if let Some(list) = self.known_list(place, since) {
             return Ok(list);
         }
         let (asked, clock) = (Instant::now(), SystemTime::now());
         let name = self.known.name("tags", &key.0, &key.1);
-        let (asked, list) = match self.registry.tags(place).await {
+        let answer = self.registry.tags(place).await;
+        self.refusals.hear(&refusal_key(place), &answer);
+        let (asked, list) = match answer {
             Ok(tags) => {
                 let list: Vec<String> = tags.iter().map(|tag| version_of(tag)).collect();
                 let list = Arc::new(list);
@@ -408,6 +461,7 @@ impl Oci {
                 (asked, list)
             }
             Err(e) => {
+                let since = self.of_others(place, since);
                 let before = self.known.instead_of(e, name, since, TAG_TTL).await;
                 let (asked, list) = before?;
                 (asked, Arc::new(list))
@@ -417,8 +471,11 @@ impl Oci {
         Ok(list)
     }
 
-    fn known_list(&self, key: &Key, since: Since) -> Option<Arc<Vec<String>>> {
-        let (asked, list) = self.lists.get(key)?;
+    fn known_list(&self, place: &Place<'_>, since: Since) -> Option<Arc<Vec<String>>> {
+        if self.is_refused(place) {
+            return None;
+        }
+        let (asked, list) = self.lists.get(&place_key(place, ""))?;
         is_new(asked, since).then_some(list)
     }
 
@@ -434,12 +491,12 @@ impl Oci {
         }
         let key = place_key(place, tag);
         let _one = self.busy.wait(&(key.0, format!("{} digest", key.1))).await;
-        if let Some(digest) = self.known_digest(&key, since) {
+        if let Some(digest) = self.known_digest(place, tag, since) {
             return Ok(Some(digest));
         }
         let (asked, clock) = (Instant::now(), SystemTime::now());
         let name = self.known.name("tag", &key.0, &key.1);
-        let (asked, digest) = match self.registry.digest(place, tag).await {
+        let (asked, digest) = match self.ask_digest(place, tag).await {
             Ok(Some(digest)) => {
                 let kept = Arc::new(digest.clone());
                 self.known.keep(name, clock, kept).await;
@@ -451,6 +508,7 @@ impl Oci {
                 return Ok(None);
             }
             Err(e) => {
+                let since = self.of_others(place, since);
                 let before = self.known.instead_of(e, name, since, TAG_TTL).await;
                 before?
             }
@@ -459,28 +517,62 @@ impl Oci {
         Ok(Some(digest))
     }
 
-    fn known_digest(&self, key: &Key, since: Since) -> Option<String> {
-        let (asked, digest) = self.digests.get(key)?;
+    fn known_digest(&self, place: &Place<'_>, tag: &str, since: Since) -> Option<String> {
+        if self.is_refused(place) {
+            return None;
+        }
+        let (asked, digest) = self.digests.get(&place_key(place, tag))?;
         is_new(asked, since).then_some(digest)
     }
 
+    async fn ask_digest(&self, place: &Place<'_>, tag: &str) -> Result<Option<String>, RepoError> {
+        let answer = self.registry.digest(place, tag).await;
+        // Some registries say of everything that they do not give that it is not there.
+        if !matches!(answer, Ok(None)) {
+            self.refusals.hear(&refusal_key(place), &answer);
+        }
+        answer
+    }
+
+    /// Whether the registry refused the credentials when it was asked last.
+    fn is_refused(&self, place: &Place<'_>) -> bool {
+        self.refusals.has(&refusal_key(place))
+    }
+
+    /// Whether what was there before may be served without an answer of the registry.
+    fn may_stand_in(&self, place: &Place<'_>, since: Since) -> bool {
+        since == Since::Recently && !self.is_refused(place)
+    }
+
+    /// How recent an answer to another process must be that stands in: after a refusal none does.
+    fn of_others(&self, place: &Place<'_>, since: Since) -> Since {
+        if self.is_refused(place) {
+            Since::now()
+        } else {
+            since
+        }
+    }
+
+    fn known_manifest(&self, place: &Place<'_>, digest: &str) -> Option<Arc<Manifest>> {
+        let known = self.manifests.get(&place_key(place, digest));
+        known.filter(|_| !self.is_refused(place))
+    }
+
     async fn manifest(&self, place: &Place<'_>, digest: &str) -> Result<Arc<Manifest>, RepoError> {
-        let key = place_key(place, digest);
-        if let Some(manifest) = self.manifests.get(&key) {
+        if let Some(manifest) = self.known_manifest(place, digest) {
             return Ok(manifest);
         }
-        let text = self.registry.manifest(place, digest).await?;
-        let text = text.ok_or_else(|| RepoError::NoVersion {
-            reason: format!(
-                "error resolving oci manifest for digest {digest}: {}@{digest}: not found",
-                place.address.shown
-            ),
-        })?;
+        let answer = self.registry.manifest(place, digest).await;
+        if !matches!(answer, Ok(None)) {
+            self.refusals.hear(&refusal_key(place), &answer);
+        }
+        let text = answer?.ok_or_else(|| no_manifest(place, digest))?;
         let manifest = Manifest::parse(&text).map_err(|e| RepoError::Artifact {
             reason: format!("error decoding oci manifest for digest {digest}: {e}"),
         })?;
         let manifest = Arc::new(manifest);
-        self.manifests.insert(key, Arc::clone(&manifest));
+        self.manifests
+            .insert(place_key(place, digest), Arc::clone(&manifest));
         Ok(manifest)
     }
 
@@ -565,6 +657,21 @@ impl Oci {
     }
 }
 
+/// Whether the registry does not give it any more: then it is not served later in an outage either.
+fn is_gone(e: &RepoError) -> bool {
+    let is_absent = matches!(e, RepoError::NoChart { .. } | RepoError::NoVersion { .. });
+    is_absent || e.is_refusal()
+}
+
+fn no_manifest(place: &Place<'_>, digest: &str) -> RepoError {
+    RepoError::NoVersion {
+        reason: format!(
+            "error resolving oci manifest for digest {digest}: {}@{digest}: not found",
+            place.address.shown
+        ),
+    }
+}
+
 /// How to have it read nevertheless.
 fn hint(e: &LayerError) -> &'static str {
     match e {
@@ -584,6 +691,10 @@ fn is_new(asked: Instant, since: Since) -> bool {
 fn place_key(place: &Place<'_>, name: &str) -> Key {
     let repository = &place.address.repository;
     (place.access.fingerprint(), format!("{repository} {name}"))
+}
+
+fn refusal_key(place: &Place<'_>) -> Key {
+    (place.access.fingerprint(), place.address.repository.clone())
 }
 
 fn source_key(access: &RepoAccess, digest: &str) -> Key {

@@ -2,8 +2,7 @@
 //!
 //! Main type: [`Named`].
 
-use super::address::is_source;
-use crate::{RepoAccess, RepoError, url::refuse};
+use crate::{RepoAccess, RepoError, chart::is_source, url::refuse};
 use tiphys_api::repo_url::RepoUrl;
 
 /// Where such a chart is.

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     ContactWatch, RepoAccess, RepoError, Secret,
-    charts::RemoteOptions,
+    chart::RemoteOptions,
     common::{Common, no_look_ups},
     http::Downloads,
     shares::Shares,

@@ -13,7 +13,8 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
-use tiphys_repo::{ErrorKind, RepoAccess, Repos, Since};
+use tiphys_api::source::ApplicationSourceHelm;
+use tiphys_repo::{ErrorKind, Manifests, RepoAccess, RepoError, Repos, Since};
 use tiphys_testkit::git_server::{Server, Setup, Spoil};
 
 /// What a repository's own configuration would have git do.
@@ -237,6 +238,54 @@ async fn case_92_objects_on_disk() {
         fs::remove_file(loose(dir.path(), object)).expect("removed");
         assert_refused(dir.path(), &sha, &format!("{object}: it is missing")).await;
     }
+}
+
+/// What cannot be read is not the same as what is not there.
+#[tokio::test]
+async fn case_92_a_link_to_values() {
+    let dir = tempfile::tempdir().expect("a folder");
+    // No two renders of it are equal.
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata: {v: '{{ .Values.v }}', r: '{{ randAlphaNum 20 }}'}\n";
+    for (path, text) in [
+        (
+            "app/Chart.yaml",
+            "apiVersion: v2\nname: c\nversion: 1.0.0\n",
+        ),
+        ("app/templates/m.yaml", template),
+        ("more/a.yaml", "v: 1\n"),
+    ] {
+        local::write(dir.path(), path, text);
+    }
+    fs::create_dir(dir.path().join("values")).expect("a folder");
+    std::os::unix::fs::symlink("../more", dir.path().join("values/link")).expect("a link");
+    git(dir.path(), &["init", "-q"]);
+    let sha = local::commit(dir.path(), "First");
+    let repos = local::repos();
+    let render = async || {
+        let helm = ApplicationSourceHelm {
+            value_files: vec!["/values/*/a.yaml".to_owned()],
+            ignore_missing_value_files: true,
+            release_name: "r".to_owned(),
+            ..ApplicationSourceHelm::default()
+        };
+        let mut source = local::source("app");
+        source.helm = Some(Box::new(helm));
+        local::manifests(&repos, dir.path(), &sha, source).await
+    };
+    let link = loose(dir.path(), "HEAD:values/link");
+    let content = fs::read(&link).expect("an object");
+    fs::remove_file(&link).expect("removed");
+    for _ in 0..2 {
+        let torn = render().await.expect_err("nobody knows where it leads");
+        assert!(matches!(torn, RepoError::Corrupt { .. }), "{torn}");
+    }
+    // Someone mends it: from then on it counts as any other.
+    fs::write(&link, content).expect("written");
+    let (first, second) = (render().await, render().await);
+    let (first, second) = (first.expect("mended"), second.expect("mended"));
+    let of = |made: &Manifests, key: &str| made.objects[0].object().str_at(key).to_owned();
+    assert_eq!(of(&first, "/data/v"), "1");
+    assert_eq!(of(&first, "/data/r"), of(&second, "/data/r"));
 }
 
 /// The file of an object that is in no pack.

@@ -253,6 +253,22 @@ async fn discovery() {
     }
 }
 
+#[tokio::test]
+async fn a_plugin_comes_before_the_tools_of_a_folder() {
+    for file in ["Chart.yaml", "kustomization.yaml"] {
+        let mut world = World::new();
+        world.commit(&[(&format!("app/{file}"), "name: c\nversion: 1.0.0\n")]);
+        let generate = format!(
+            "generate:\n  command: [sh, -c, '{}']",
+            doubled(&format!("{PRINT} x"))
+        );
+        let spec = format!("{generate}\ndiscover: {{fileName: {file}}}");
+        world.plugin("finder", &spec).await;
+        let outcome = world.render(json!({})).await;
+        assert_eq!(told(&outcome), "Plugin: made=x", "{file}");
+    }
+}
+
 /// In a YAML text with single quotes.
 fn doubled(text: &str) -> String {
     text.replace('\'', "''")
