@@ -4,7 +4,7 @@
 
 use crate::{
     lines::{self, Line, PolicyFault},
-    policy::{Policy, Request},
+    policy::{MatchMode, Policy, Request},
     settings::Settings,
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -34,8 +34,9 @@ pub enum Problem {
     DenyReachesAdmin { role: String },
     /// The subject that Dex makes of a user; since 3.0 the user's own id counts.
     DexSubject { subject: String, user: String },
-    /// Nobody may change projects.
-    NobodyIsAdmin,
+    /// Nobody may change projects. The built-in roles' patterns are no regular expressions, so who
+    /// has them is denied everything where `policy.matchMode` is `regex`.
+    NobodyIsAdmin { mode: MatchMode },
 }
 
 impl fmt::Display for Problem {
@@ -57,8 +58,15 @@ impl fmt::Display for Problem {
                 f,
                 "{subject:?} is the Dex-encoded subject of {user}; since 3.0 write {user}"
             ),
-            Self::NobodyIsAdmin => {
-                f.write_str("nobody may update projects any more: a deny reaches every admin")
+            Self::NobodyIsAdmin { mode } => {
+                f.write_str("nobody may update projects any more: ")?;
+                f.write_str(match mode {
+                    MatchMode::Glob => "a deny reaches every admin",
+                    MatchMode::Regex => {
+                        "with matchMode regex, role:admin permits nothing, for its patterns are no \
+                         regular expressions"
+                    }
+                })
             }
         }
     }
@@ -112,7 +120,9 @@ pub fn check(settings: &Settings) -> Result<Vec<Finding>, PolicyFault> {
     if !subjects.any(|subject| policy.permits(subject, update)) {
         findings.push(Finding {
             number: None,
-            problem: Problem::NobodyIsAdmin,
+            problem: Problem::NobodyIsAdmin {
+                mode: settings.mode,
+            },
         });
     }
     Ok(findings)
@@ -212,6 +222,29 @@ mod tests {
         let deny = "p, role:admin, *, *, *, deny";
         assert_eq!(found(deny), [(None, nobody.to_owned())]);
         assert!(found(&format!("{deny}\np, root, projects, *, *, allow")).is_empty());
+    }
+
+    #[test]
+    fn built_in_admins_are_none_where_patterns_are_regular_expressions() {
+        let found = |policy: &str| {
+            let settings = Settings {
+                policy: policy.to_owned(),
+                mode: MatchMode::Regex,
+                ..Settings::default()
+            };
+            check(&settings).expect("a policy that can be read")
+        };
+        let findings = found("p, role:a, applications, get, .*, allow");
+        assert_eq!(findings.len(), 1);
+        assert_eq!(
+            findings[0].problem.to_string(),
+            "nobody may update projects any more: with matchMode regex, role:admin permits nothing, \
+             for its patterns are no regular expressions"
+        );
+        // Also where the policy gives it more: what cannot be compared denies.
+        let findings = found("p, role:admin, .*, .*, .*, allow");
+        assert_eq!(findings.len(), 1);
+        assert!(found("p, root, projects, .*, .*, allow").is_empty());
     }
 
     #[test]

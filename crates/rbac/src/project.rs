@@ -80,9 +80,7 @@ pub fn normalize_tokens(project: &mut AppProject) {
         let mut items: Vec<JWTToken> = found.into_values().collect();
         items.sort_by_key(|token| Reverse(token.iat));
         project.spec.roles[index].jwt_tokens.clone_from(&items);
-        if !items.is_empty() {
-            by_role.insert(role, JWTTokens { items });
-        }
+        by_role.insert(role, JWTTokens { items });
     }
     project.status.jwt_tokens_by_role = by_role;
 }
@@ -247,6 +245,9 @@ mod tests {
         assert_eq!(of("a"), ["new", "both", "5"]);
         assert_eq!(of("b"), ["one"]);
         assert!(of("c").is_empty() && of("gone").is_empty());
+        // A role without tokens is there as well, as from Argo CD.
+        let roles: Vec<&String> = project.status.jwt_tokens_by_role.keys().collect();
+        assert_eq!(roles, ["a", "b", "c"]);
         let again = project.clone();
         normalize_tokens(&mut project);
         assert_eq!(project, again);

@@ -54,6 +54,11 @@ pub trait Role: Sized + Send + Sync + 'static {
         access: Option<&Self::Access>,
     ) -> impl Future<Output = Result<Self::Caller, ApiError>> + Send;
 
+    /// Why a client of gRPC that calls itself so is not served, if it is not.
+    fn turns_away(&self, _user_agent: &str) -> Option<ApiError> {
+        None
+    }
+
     /// Whether plain HTTP, where this role speaks TLS, is redirected: browsers come to a page by
     /// both.
     fn redirects_to_tls(&self) -> bool {
@@ -103,6 +108,11 @@ pub trait Role: Sized + Send + Sync + 'static {
 
     /// Whether variables of this path may have escaped slashes; elsewhere those divide a path.
     fn keeps_escapes(&self, _path: &str) -> bool {
+        false
+    }
+
+    /// Whether clients may have escaped this path twice; asked only where escapes are kept.
+    fn unescapes_twice(&self, _path: &str) -> bool {
         false
     }
 

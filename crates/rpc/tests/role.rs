@@ -77,6 +77,11 @@ impl Role for Counter {
         }
     }
 
+    fn turns_away(&self, user_agent: &str) -> Option<ApiError> {
+        let is_old = user_agent.starts_with("old/1 ");
+        is_old.then(|| ApiError::precondition("too old"))
+    }
+
     fn max_request(&self, caller: &Option<String>) -> usize {
         if caller.is_some() { 4096 } else { 64 }
     }
@@ -158,6 +163,15 @@ async fn greet(_: Arc<Counter>, _: Option<String>, q: Add) -> Result<Total, ApiE
     })
 }
 
+async fn watch(_: Arc<Counter>, _: Option<String>, _: Add) -> Result<Stream<Total>, ApiError> {
+    let first = futures::stream::iter([Ok(Total::default())]);
+    Ok(first.chain(futures::stream::pending()).boxed())
+}
+
+async fn wait(_: Arc<Counter>, _: Option<String>, _: Add) -> Result<Total, ApiError> {
+    std::future::pending().await
+}
+
 /// Removes the field that no client may see.
 fn conceal(total: &mut Total) {
     total.secret.clear();
@@ -186,6 +200,20 @@ async fn serve() -> Served {
             count,
         ),
         client_stream("test.Counter/Sum", Open(true), conceal, sum),
+        server_stream(
+            "test.Counter/Watch",
+            &["GET /api/watch"],
+            Open(true),
+            conceal,
+            watch,
+        ),
+        unary(
+            "test.Counter/Wait",
+            &["GET /api/wait"],
+            Open(true),
+            conceal,
+            wait,
+        ),
         unary(
             "test.Counter/Greet",
             &["POST /api/session *"],
@@ -574,6 +602,75 @@ async fn the_role_says_how_it_is() {
             let body = body.to_owned();
             assert_eq!(health(path).await, (status, body), "{total} {path}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_call_is_given_as_long_as_its_client_waits() {
+    let served = serve().await;
+    for (path, timeout, want) in [
+        ("/api/wait", "20m", 504),
+        ("/api/wait", "5x", 400),
+        ("/api/stream/0", "1H", 500),
+        // Beyond what a clock can have.
+        ("/api/stream/0", "18446744073709551615S", 500),
+    ] {
+        let request = Request::get(below_root(path)).header("grpc-timeout", timeout);
+        let response = served.send(request, Vec::new()).await;
+        let status = response.status().as_u16();
+        assert_eq!(status, want, "{timeout}: {}", read(response).await);
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_its_deadline_cuts_off_is_counted_so() {
+    let served = serve().await;
+    // Long enough for its beginning, and each that came too late is counted the same.
+    let request = Request::get(below_root("/api/watch")).header("grpc-timeout", "200m");
+    let body = read(served.send(request, Vec::new()).await).await;
+    assert!(body.contains("context deadline exceeded"), "{body}");
+    let counted = served.counted("Watch");
+    let code = counted.last().map(String::as_str);
+    assert_eq!(code, Some("handled_total DeadlineExceeded 1"));
+}
+
+#[tokio::test]
+async fn what_is_grpc_needs_http_2_and_a_client_that_is_served() {
+    let served = serve().await;
+    // Over HTTP/1 it is a request for a path that is not there.
+    let request = Request::post(below_root("/test.Counter/Add"))
+        .header("content-type", "application/grpc")
+        .header("token", "me");
+    let response = served.send(request, vec![0; 5]).await;
+    assert_ne!(response.status(), 200);
+    assert!(!response.headers().contains_key("grpc-status"));
+
+    let client: legacy::Client<_, Full<Bytes>> = legacy::Client::builder(TokioExecutor::new())
+        .http2_only(true)
+        .build_http();
+    let request = Request::post(format!("http://{}/test.Counter/Add", served.address))
+        .header("content-type", "application/grpc")
+        .header("te", "trailers")
+        .header("token", "me")
+        .body(Full::new(Bytes::from_static(&[0; 5])))
+        .expect("a request");
+    let response = client.request(request).await.expect("an answer");
+    let answer = response.into_body().collect().await.expect("a body");
+    let trailers = answer.trailers().expect("trailers");
+    assert_eq!(trailers["grpc-status"], "0");
+
+    for (agent, want) in [("old/1", "9"), ("new/1", "0")] {
+        let request = Request::post(below_root("/test.Counter/Add"))
+            .header("content-type", "application/grpc-web+proto")
+            .header("user-agent", format!("{agent} of-tests"))
+            .header("token", "me");
+        let response = served.send(request, vec![0; 5]).await;
+        let status = response.headers().get("grpc-status").cloned();
+        let status = status.map(|status| status.to_str().expect("text").to_owned());
+        let body = read(response).await;
+        let is_it =
+            status.as_deref() == Some(want) || body.contains(&format!("grpc-status:{want}"));
+        assert!(is_it, "{agent}: {status:?} {body:?}");
     }
 }
 

@@ -1,10 +1,12 @@
 //! `/auth/logout`, which browsers are sent to and `argocd logout` asks. Main function: [`handle`].
 
-use crate::{role::COOKIE, server::State, sso};
-use http::{
-    HeaderMap, Response, StatusCode,
-    header::{self, SET_COOKIE},
+use crate::{
+    audit,
+    cookies::{COOKIE, pieces},
+    server::State,
+    sign_in,
 };
+use http::{HeaderMap, Response, StatusCode, header::SET_COOKIE};
 use jiff::Timestamp;
 use std::sync::Arc;
 use tiphys_rpc::{redirect, set_cookie, text, token};
@@ -20,6 +22,16 @@ pub async fn handle(state: Arc<State>, headers: HeaderMap) -> Response<Body> {
         return text(StatusCode::BAD_REQUEST, refusal);
     };
     let now = Timestamp::now();
+    let verified = state.auth.verified_to_end(&token, now).await;
+    if let Err(unverified) = &verified
+        && !unverified.is_of_token
+    {
+        let error = &unverified.error.message;
+        tracing::warn!(%error, "A session may go on: its token could not be verified when it should end");
+    }
+    // The provider is told of the end of its own sessions alone, and gets no other's token.
+    let theirs = verified.as_ref().is_ok_and(|claims| !claims.is_local());
+    let theirs = theirs.then_some(token.as_str());
     let options = &state.options;
     let mut page = String::new();
     let mut target = None;
@@ -27,15 +39,16 @@ pub async fn handle(state: Arc<State>, headers: HeaderMap) -> Response<Body> {
         // Not the host that the request names, which is not known to be ours.
         settings.value("url").clone_into(&mut page);
         if let Ok(Some(config)) = &settings.sso {
-            target = sso::logout_target(config, &headers, &token);
+            target = sign_in::logout_target(config, &headers, theirs);
         }
     }
     if page.is_empty() {
         page = format!("/{}", options.root_path.trim_matches('/'));
     }
     let page = target.unwrap_or(page);
-    if let Ok(claims) = state.auth.verify(&token, now).await
-        && let Err(e) = state.auth.revoke(&claims, now).await
+    // A browser that goes away must not keep it from being recorded.
+    if let Ok(claims) = verified
+        && let Err(e) = audit::unstopped(state.auth.end(&claims, now).record()).await
     {
         tracing::warn!(error = e.message, "A session that ended was not recorded");
     }
@@ -47,19 +60,4 @@ pub async fn handle(state: Arc<State>, headers: HeaderMap) -> Response<Body> {
         headers.extend(none.map(|none| (SET_COOKIE, none)));
     }
     answer
-}
-
-/// The cookies of a session: a long token is in several, `argocd.token-1` and so on.
-pub(crate) fn pieces(headers: &HeaderMap) -> Vec<String> {
-    let is_piece = |name: &&str| {
-        let number = name.strip_prefix(COOKIE).and_then(|n| n.strip_prefix('-'));
-        number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
-    };
-    let cookies = headers.get_all(header::COOKIE).iter();
-    let names = cookies
-        .filter_map(|cookie| cookie.to_str().ok())
-        .flat_map(|cookie| cookie.split(';'))
-        .filter_map(|pair| Some(pair.split_once('=')?.0.trim()));
-    let more = names.filter(is_piece).map(str::to_owned);
-    [COOKIE.to_owned()].into_iter().chain(more).collect()
 }

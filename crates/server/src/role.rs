@@ -4,13 +4,15 @@
 use crate::{
     ApiError,
     access::Access,
-    audit::Audit,
+    audit::{self, Audit},
     auth::{Caller, NO_SESSION},
+    clients,
+    cookies::COOKIE,
     logout,
     pages::{badge, extensions, swagger, terminal},
     server::State,
     services::application::log_file::log_file,
-    sso, webhook,
+    sign_in, sso, webhook,
 };
 use futures::{
     future::{BoxFuture, ready},
@@ -22,11 +24,10 @@ use sha2::{Digest as _, Sha256};
 use std::{net::IpAddr, sync::Arc, time::Duration};
 use tiphys_rpc::{
     Call, CallCounts, Network, Reply, Role, StreamFile, Table, Unhealthy, compressed, set_cookie,
-    text, token,
+    table::Session, text, token,
 };
 use tonic::body::Body;
 
-pub const COOKIE: &str = "argocd.token";
 /// The script with the extensions of Argo CD's page, which loads it.
 const EXTENSIONS_SCRIPT: &str = "/extensions.js";
 /// Calls of ApplicationService that may be asked for some fields.
@@ -43,9 +44,9 @@ const MAX_REQUEST: usize = 16 * 1024 * 1024;
 /// The same for callers who are not logged in.
 const MAX_PUBLIC_REQUEST: usize = 64 * 1024;
 
-/// Calls whose requests contain passwords, keys or manifests: those that Argo CD never logs, and
-/// three more.
-const SECRET_REQUESTS: [&str; 22] = [
+/// Calls whose requests, or what they read, contain passwords, keys, values or manifests: those
+/// that Argo CD never logs, and four more.
+const SECRET_REQUESTS: [&str; 23] = [
     "/account.AccountService/UpdatePassword",
     "/application.ApplicationService/GetManifestsWithFiles",
     "/application.ApplicationService/PatchResource",
@@ -55,6 +56,7 @@ const SECRET_REQUESTS: [&str; 22] = [
     "/cluster.ClusterService/Create",
     "/cluster.ClusterService/Update",
     "/gpgkey.GPGKeyService/Create",
+    "/kubeappsapis.core.packages.v1alpha1.PackagesService/GetInstalledPackageDetail",
     "/repocreds.RepoCredsService/CreateRepositoryCredentials",
     "/repocreds.RepoCredsService/CreateWriteRepositoryCredentials",
     "/repocreds.RepoCredsService/UpdateRepositoryCredentials",
@@ -74,7 +76,8 @@ const SECRET_REQUESTS: [&str; 22] = [
 const REST: [&str; 3] = ["/api/", "/core/", "/plugins/"];
 
 /// Paths with URLs or names of packages as variables, those of the API below their version.
-const ESCAPED: [&str; 8] = [
+const ESCAPED: [&str; 9] = [
+    "account/can-i/",
     "clusters/",
     "repositories/",
     "repocreds/",
@@ -85,14 +88,17 @@ const ESCAPED: [&str; 8] = [
     "/plugins/",
 ];
 
+/// Those of them that clients of Argo CD escape twice, and that it unescapes a second time.
+const ESCAPED_TWICE: [&str; 3] = ["clusters/", "repositories/", "repocreds/"];
+
 impl State {
-    /// A file of the web UI, or its page.
-    fn page(&self, request: &Request<Body>) -> Response<Body> {
-        let headers = request.headers();
+    /// A file of the web UI, or its page for those who read.
+    fn page(&self, method: &Method, path: &str, headers: &HeaderMap) -> Response<Body> {
+        let is_read = matches!(*method, Method::GET | Method::HEAD);
         let mut accepted = headers.get_all(header::ACCEPT).iter();
         let accepts_html =
             accepted.any(|value| value.to_str().is_ok_and(|v| v.contains("text/html")));
-        let response = self.assets.respond(request.uri().path(), accepts_html);
+        let response = self.assets.respond(path, accepts_html && is_read);
         self.packed(headers, response)
     }
 
@@ -146,6 +152,10 @@ impl Role for State {
         Ok(Caller { claims, source })
     }
 
+    fn turns_away(&self, user_agent: &str) -> Option<ApiError> {
+        clients::turned_away(user_agent)
+    }
+
     fn redirects_to_tls(&self) -> bool {
         true
     }
@@ -173,7 +183,7 @@ impl Role for State {
         let now = Timestamp::now();
         if let Some(theirs) = &claims.provider {
             let left = claims.exp.saturating_sub(now.as_second());
-            return sso::renewed(self, headers, theirs, left).await;
+            return sign_in::renewed(self, headers, theirs, left).await;
         }
         let token = self.auth.renewed(claims, now).await;
         let cookie = token.and_then(|token| self.cookie(&token));
@@ -203,17 +213,24 @@ impl Role for State {
             let (state, headers) = (self.clone(), request.into_parts().0.headers);
             return Box::pin(async move { Ok(logout::handle(state, headers).await) });
         }
-        if path == sso::LOGIN || path == sso::CALLBACK {
-            let (state, is_login) = (self.clone(), path == sso::LOGIN);
-            let headers = request.headers().clone();
+        if path == sign_in::LOGIN || path == sign_in::CALLBACK {
+            let state = self.clone();
+            let is_login = path == sign_in::LOGIN;
+            let path = if is_login {
+                sign_in::LOGIN
+            } else {
+                sign_in::CALLBACK
+            };
+            let (method, headers) = (request.method().clone(), request.headers().clone());
             return Box::pin(async move {
                 let answer = if is_login {
-                    sso::login(state, request).await
+                    sign_in::login(state.clone(), request).await
                 } else {
-                    sso::callback(state, request).await
+                    sign_in::callback(state.clone(), request).await
                 };
                 Ok(match answer.status() {
-                    StatusCode::NOT_FOUND => compressed(&headers, answer),
+                    // Without an identity provider, the path is one of the page's.
+                    StatusCode::NOT_FOUND => state.page(&method, path, &headers),
                     _ => answer,
                 })
             });
@@ -222,7 +239,7 @@ impl Role for State {
         if of_dex.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
             let (state, headers) = (self.clone(), request.headers().clone());
             return Box::pin(async move {
-                let answer = sso::dex(state, request).await;
+                let answer = sign_in::dex(state, request).await;
                 Ok(match answer.status() {
                     StatusCode::NOT_FOUND => compressed(&headers, answer),
                     _ => answer,
@@ -256,11 +273,8 @@ impl Role for State {
         }
         let answer = if REST.iter().any(|prefix| path.starts_with(prefix)) {
             Err(request)
-        } else if is_read {
-            Ok(self.page(&request))
         } else {
-            let refusal = "405 method not allowed\n";
-            Ok(text(StatusCode::METHOD_NOT_ALLOWED, refusal))
+            Ok(self.page(request.method(), path, request.headers()))
         };
         Box::pin(ready(answer))
     }
@@ -272,6 +286,12 @@ impl Role for State {
     fn keeps_escapes(&self, path: &str) -> bool {
         let path = path.strip_prefix("/api/v1/").unwrap_or(path);
         ESCAPED.iter().any(|beginning| path.starts_with(beginning))
+    }
+
+    fn unescapes_twice(&self, path: &str) -> bool {
+        let path = path.strip_prefix("/api/v1/");
+        let is_below = |path: &str| ESCAPED_TWICE.iter().any(|start| path.starts_with(start));
+        path.is_some_and(is_below)
     }
 
     fn compresses(&self) -> bool {
@@ -319,7 +339,14 @@ impl Role for State {
         caller: &Caller,
         answer: BoxFuture<'static, Result<Reply, ApiError>>,
     ) -> BoxFuture<'static, Result<Reply, ApiError>> {
-        Audit::around(self.clone(), call, caller, answer)
+        // Anybody can begin logins. Those whose clients went away would queue for their checks
+        // without limit.
+        let is_unstopped = audit::changes(call) && !matches!(call.session, Session::Begins);
+        let run = Audit::around(self.clone(), call, caller, answer);
+        if is_unstopped {
+            return Box::pin(audit::unstopped(run));
+        }
+        run
     }
 
     async fn refused(&self, call: &Call<Self>, source: IpAddr, error: &ApiError) {

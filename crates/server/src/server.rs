@@ -7,13 +7,14 @@ use crate::{
     Assets,
     access::{Access, Enforcer, Everybody, Guard, PolicyEnforcer, Reach},
     audit::{Audit, AuditError, AuditOptions, RecordedSets, RecordedStore},
-    auth::{Auth, Caller, Limits},
+    auth::{Caller, Limits},
     metrics::ApiMetrics,
     pages::swagger::Swagger,
     ports::{Catalog, Live, Sets, SharedSessions, Sources, Store},
     services::{cluster::Probes, repository::Connections},
+    sessions::Auth,
     settings::SettingsCache,
-    sso::Sso,
+    sso::{DexTls, Sso},
     table::table,
     told::Told,
     webhook::{self, Webhooks},
@@ -93,14 +94,6 @@ pub struct Options {
     pub notice: Duration,
 }
 
-/// How the certificate of the Dex server is checked.
-#[derive(Clone, Debug, Default)]
-pub struct DexTls {
-    pub accepts_any: bool,
-    /// Certificates that are trusted besides those of the system, as PEM.
-    pub trusted: String,
-}
-
 impl Options {
     /// Where browsers find the page.
     fn place_of_page(&self) -> &str {
@@ -177,7 +170,7 @@ pub struct State {
     /// Cancelled when the server ends; not there before it serves.
     pub(crate) stop: OnceLock<CancellationToken>,
     pub(crate) told: Told,
-    pub(crate) audit: Audit,
+    pub(crate) audit: Arc<Audit>,
     pub(crate) swagger: OnceLock<Swagger>,
 }
 
@@ -243,7 +236,7 @@ impl Server {
             options.dex_tls.clone(),
         ));
         Ok(Self(Arc::new(State {
-            audit,
+            audit: Arc::new(audit),
             auth: Arc::new(Auth::new(
                 settings.clone(),
                 deps.store.clone(),

@@ -3,15 +3,18 @@
 
 use crate::{
     ApiError,
-    access::Enforcer,
     auth::{LocalAccount, Revoked, read_accounts},
-    pages::extensions::{self, Extensions, ExtensionsFault},
+    extension_settings::{self, Extensions, ExtensionsFault},
+    policy::Enforcer,
     ports::{SecretRecord, Store, StoreError},
     referred::{Referred, Unresolved},
     sso::{self, SsoConfig, SsoFault},
 };
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use jiff::Timestamp;
+use sha2::{Digest as _, Sha256};
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
@@ -30,6 +33,8 @@ const PARAMS: &str = "argocd-cmd-params-cm";
 pub(crate) const SECRET: &str = "argocd-secret";
 /// The Secret with the ids of logged-out sessions and the second each one expires.
 const REVOKED: &str = "tiphys-revoked-sessions";
+/// Bytes of a key of a Secret.
+const MAX_KEY: usize = 253;
 /// With this many entries, expired ones are removed.
 const TIDY_FROM: usize = 200;
 /// The label of what belongs to the installation.
@@ -46,7 +51,7 @@ pub struct Settings {
     pub session_seconds: i64,
     /// The webhook secrets: non-empty `webhook.*` values of argocd-secret.
     pub webhook_secrets: BTreeMap<String, Vec<u8>>,
-    pub(crate) revoked: Revoked,
+    revoked: Revoked,
     overrides: OnceLock<BTreeMap<String, ResourceOverride>>,
     /// `server.sync.replace.allowed` of argocd-cmd-params-cm.
     pub replace_allowed: bool,
@@ -64,6 +69,11 @@ impl Settings {
 
     pub fn flag(&self, key: &str) -> bool {
         self.value(key) == "true"
+    }
+
+    /// Whether the token with this id was logged out, as far as that is recorded.
+    pub(crate) fn is_revoked(&self, id: &str) -> bool {
+        self.revoked.contains(&revoked_key(id))
     }
 
     /// `server.rbac.rollback.enforce.enable` of argocd-cm: whether rollbacks have a permission of
@@ -248,7 +258,7 @@ impl SettingsCache {
             value.ok_or(Unresolved::Key)
         };
         let mut found = Referred::new();
-        let references = extensions::references(config).into_iter();
+        let references = extension_settings::references(config).into_iter();
         for reference in references.chain(sso::references(config)) {
             let value = match reference.split_once(':') {
                 None => text(own, &reference),
@@ -270,7 +280,8 @@ impl SettingsCache {
 impl SettingsCache {
     /// Records a logout, for all replicas and across restarts.
     pub async fn record_revoked(&self, id: &str, end: i64, now: Timestamp) -> Result<(), ApiError> {
-        let value = BTreeMap::from([(id.to_owned(), end.to_string().into_bytes())]);
+        let key = revoked_key(id).into_owned();
+        let value = BTreeMap::from([(key, end.to_string().into_bytes())]);
         match self.store.secret(REVOKED).await {
             Ok(mut record) if record.data.len() >= TIDY_FROM => {
                 let holds = |value: &[u8]| {
@@ -303,6 +314,20 @@ impl SettingsCache {
             Err(e) => Err(e.into()),
         }
     }
+}
+
+/// The key under which a token's id is recorded: providers give ids that cannot be keys of a Secret.
+fn revoked_key(id: &str) -> Cow<'_, str> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let is_key = (1..=MAX_KEY).contains(&id.len())
+        && id.bytes().all(is_plain)
+        && id != "."
+        && !id.starts_with("..");
+    if is_key {
+        return Cow::Borrowed(id);
+    }
+    let hash = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(id));
+    Cow::Owned(format!("sha256-{hash}"))
 }
 
 /// A value `$key` refers to another value of the same Secret.
@@ -340,6 +365,30 @@ fn session_seconds(text: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn each_id_of_a_token_has_a_key() {
+        let key = |id: &str| super::revoked_key(id).into_owned();
+        for id in ["a", "0b5e-1_.x", ".a", "a".repeat(253).as_str()] {
+            assert_eq!(key(id), id);
+        }
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        for id in [
+            "urn:id/1",
+            "a b",
+            "é",
+            ".",
+            "..",
+            "..a",
+            "",
+            "a".repeat(254).as_str(),
+        ] {
+            let key = key(id);
+            assert!(key.starts_with("sha256-"), "{id}: {key}");
+            assert!(key.len() < 100 && key.chars().all(is_plain), "{id}: {key}");
+        }
+        assert_ne!(key("urn:id/1"), key("urn:id/2"));
+    }
+
     #[test]
     fn session_durations() {
         for (text, seconds) in [

@@ -325,6 +325,8 @@ fn of_application(method: &str) -> Option<(String, Value)> {
 
 fn of_kubeapps(method: &str) -> Option<(String, Value)> {
     const PLACE: &str = "plugin/helm.packages/v1alpha1/c/default/ns/team";
+    const INSTALLED: &str =
+        "packages/v1alpha1/installedpackages/plugin/helm.packages/v1alpha1/c/default/ns/n/a";
     let path = match method {
         "GetAvailablePackageSummaries" => "packages/v1alpha1/availablepackages".to_owned(),
         "GetAvailablePackageVersions" => {
@@ -334,6 +336,8 @@ fn of_kubeapps(method: &str) -> Option<(String, Value)> {
             format!("packages/v1alpha1/availablepackages/{PLACE}/r%2Fweb")
         }
         "GetInstalledPackageSummaries" => "packages/v1alpha1/installedpackages".to_owned(),
+        "GetInstalledPackageResourceRefs" => format!("{INSTALLED}/resourcerefs"),
+        "GetInstalledPackageDetail" => INSTALLED.to_owned(),
         "GetPackageRepositorySummaries" => "packages/v1alpha1/repositories".to_owned(),
         "GetPackageRepositoryDetail" => format!("packages/v1alpha1/repositories/{PLACE}/r"),
         "GetConfiguredPlugins" => "plugins/v1alpha1/configured-plugins".to_owned(),

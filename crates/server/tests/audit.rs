@@ -2,10 +2,12 @@
 
 use crate::common;
 
+use bytes::Bytes;
 use common::{World, app};
-use http::Method;
+use http::{Method, Request};
+use http_body_util::Full;
 use serde_json::json;
-use std::{fs, io::BufReader, path::Path};
+use std::{fs, io::BufReader, path::Path, time::Duration};
 use tiphys_server::audit::{AuditOptions, Record, Verdict, chain};
 
 const POLICY: &str = "p, role:dev, applications, *, default/*, allow\n\
@@ -116,6 +118,36 @@ async fn a_change_and_a_refusal_are_one_record_each() {
         .iter()
         .find(|d| d.path == "spec.source.path");
     assert_eq!(changed.map(|d| d.to.clone()), Some(json!("other")));
+}
+
+/// A client cannot cut a change in half, nor keep it from being recorded, by not waiting for it.
+#[tokio::test]
+async fn a_change_that_its_client_does_not_wait_for_is_recorded() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("audit");
+    let world = world(&path).await;
+    let request = Request::post("/api/v1/applications")
+        .header("content-type", "application/json")
+        .header("authorization", format!("Bearer {}", world.token))
+        .header("grpc-timeout", "1n")
+        .body(Full::new(Bytes::from(app("web").to_string())));
+    world.send(request.expect("a request")).await;
+    // Its Event comes last.
+    let is_recorded = || {
+        let mut events = world.store.recorded().into_iter();
+        events.any(|event| event.contains("/application.ApplicationService/Create"))
+    };
+    let recorded = async {
+        while !is_recorded() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let recorded = tokio::time::timeout(Duration::from_secs(60), recorded).await;
+    recorded.expect("it is recorded");
+    let record = last(&path, "ApplicationService/Create");
+    assert_eq!(record.verdict, Verdict::Allowed);
+    assert_eq!(record.changes[0].name, "web");
+    assert!(world.store.exists("web"));
 }
 
 #[tokio::test]

@@ -121,7 +121,16 @@ async fn store(world: &World, name: &str, source: Value, (namespace, health): (&
     let mut app = app(name);
     app["spec"]["source"] = source;
     app["spec"]["destination"]["namespace"] = namespace.into();
-    app["status"] = json!({"sync": {"status": "Synced"}, "health": {"status": health}});
+    app["spec"]["source"]["helm"] = json!({"parameters": [
+        {"name": "replicas", "value": "3", "forceString": true},
+    ]});
+    app["status"] = json!({
+        "sync": {"status": "Synced"}, "health": {"status": health},
+        "resources": [
+            {"group": "apps", "version": "v1", "kind": "Deployment", "name": "web", "namespace": "a"},
+            {"version": "v1", "kind": "Service", "name": "web", "namespace": "a"},
+        ],
+    });
     let app = serde_json::from_value(app).expect("an Application");
     world.store.create_app(&app).await.expect("stored");
 }
@@ -183,6 +192,41 @@ async fn applications_of_charts_are_installed_packages() {
             let next = list["nextPageToken"].as_str().unwrap_or_default();
             let more = query.contains("pageSize");
             assert_eq!(next, if more { "argocd/other" } else { "" }, "{query}");
+        }
+    }
+    let core = format!("{CORE}/installedpackages/plugin/helm.packages/v1alpha1/c/default/ns");
+    let helm = format!("{HELM}/installedpackages/c/default/ns");
+    for base in [core, helm] {
+        let detail = &get(&world, &format!("{base}/a/one")).await["installedPackageDetail"];
+        for field in [
+            "installedPackageRef",
+            "currentVersion",
+            "latestVersion",
+            "status",
+            "name",
+        ] {
+            assert_eq!(detail[field], one[field], "{field}");
+        }
+        assert_eq!(detail["availablePackageRef"], reference("r/web"));
+        assert_eq!(detail["valuesApplied"], r#"{"replicas":"3"}"#);
+        // One whose chart is in no repository.
+        let absent = &get(&world, &format!("{base}/b/other")).await["installedPackageDetail"];
+        assert_eq!(absent["currentVersion"]["pkgVersion"], "2.0.0", "{absent}");
+        assert_eq!(absent["availablePackageRef"], Value::Null);
+        let found = get(&world, &format!("{base}/a/one/resourcerefs")).await;
+        let deployment = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "namespace": "a",
+        });
+        assert_eq!(found["resourceRefs"][0], deployment, "{found}");
+        assert_eq!(found["resourceRefs"][1]["apiVersion"], "v1", "{found}");
+        assert_eq!(found["context"], place["context"]);
+        // Of another place, not of a chart, and not there.
+        for other in ["b/one", "a/git", "a/none"] {
+            for rest in ["", "/resourcerefs"] {
+                let path = format!("{base}/{other}{rest}");
+                let (status, body) = world.rest(Method::GET, &path, None).await;
+                assert_eq!(status, 403, "{path}: {body}");
+            }
         }
     }
     let wrong = format!("{path}?paginationOptions.pageToken=x");

@@ -18,6 +18,7 @@ mod health;
 mod kubeapps;
 mod matrix;
 mod notifications;
+mod paths;
 mod permissions;
 mod policy;
 mod remote;

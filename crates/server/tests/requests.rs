@@ -1,9 +1,11 @@
 //! The log of calls: one line for each, with Argo CD's fields, and no secrets.
 
-use crate::common;
+use crate::{common, sso::Provider};
 
+use bytes::Bytes;
 use common::{PASSWORD, World};
-use http::Method;
+use http::{Method, Request};
+use http_body_util::Full;
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
@@ -263,4 +265,49 @@ async fn no_line_has_a_secret() {
     ] {
         assert!(!said.contains(secret), "{secret}: {said}");
     }
+}
+
+async fn log_out(world: &World, token: &str) {
+    let cookie = format!("argocd.token={token}");
+    let request = Request::get("/auth/logout").header("cookie", cookie);
+    let request = request.body(Full::<Bytes>::default());
+    let answer = world.send(request.expect("a request")).await;
+    assert_eq!(answer.status(), 303);
+}
+
+/// Whoever signs out while the token cannot be verified has a session that may go on.
+#[tokio::test]
+async fn a_session_that_could_not_be_ended_is_told() {
+    let provider = Provider::start().await;
+    let world = provider.world("enableUserInfoGroups: true\n", &[]).await;
+    let lines = Lines::default();
+    let subscriber = tracing_subscriber::registry().with(lines.clone());
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let has_told = || lines.all().contains("A session may go on");
+    log_out(&world, &provider.sign(json!({"exp": 1}))).await;
+    assert!(!has_told(), "of one that is over");
+    // This server has not seen the sign-in, and cannot ask for its groups, which is no reason. Its
+    // id cannot be a key of a Secret.
+    let token = provider.sign(json!({"jti": "urn:id/1"}));
+    log_out(&world, &token).await;
+    assert!(!has_told(), "of one without groups");
+    let oidc = |change: (&str, &str)| {
+        let config = world.store.config.lock().expect("not poisoned")["oidc.config"].clone();
+        assert!(config.contains(change.0), "{config}");
+        let changed = config.replace(change.0, change.1);
+        world.store.configure("oidc.config", &changed);
+    };
+    oidc(("enableUserInfoGroups: true\n", ""));
+    let again = world.again(Options::default()).await;
+    let path = "/api/v1/projects";
+    let (status, refused) = again.rest_as(&token, Method::GET, path, None).await;
+    let said = "invalid session: token is revoked, please re-login";
+    assert_eq!((status, refused["error"].as_str()), (401, Some(said)));
+
+    // Nobody listens there.
+    let nowhere = "http://127.0.0.1:1";
+    oidc(("issuer: http://127.0.0.1:", "issuer: http://127.0.0.1:1 #"));
+    let again = world.again(Options::default()).await;
+    log_out(&again, &provider.sign(json!({"iss": nowhere}))).await;
+    assert!(has_told());
 }

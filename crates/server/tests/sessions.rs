@@ -7,9 +7,9 @@ use common::{PASSWORD, World, app};
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 use tiphys_api::{application::ApplicationWatchEvent, rpc::application::ApplicationQuery};
-use tiphys_server::{Options, auth::Claims};
+use tiphys_server::{Options, auth::Claims, ports::Store as _};
 use tokio_stream::StreamExt as _;
 
 /// Timeout to detect hangs.
@@ -185,6 +185,41 @@ async fn a_logout_outlasts_a_restart_and_holds_for_other_replicas() {
             .0,
         401
     );
+}
+
+#[tokio::test]
+async fn a_logout_that_cannot_be_recorded_at_once_is_recorded_later() {
+    let world = World::start().await;
+    *world.store.refused_secrets.lock().expect("not poisoned") = 1;
+    let ended = world.rest(Method::DELETE, "/api/v1/session", None).await;
+    assert_eq!(ended.0, 200, "{}", ended.1);
+    let other = world.again(Options::default()).await;
+    let refused = other.rest(Method::GET, "/api/v1/applications", None).await;
+    assert_eq!(refused.0, 401, "{}", refused.1);
+}
+
+/// Anybody can begin logins, and those whose clients went away must not queue for their checks.
+#[tokio::test]
+async fn a_login_that_its_client_does_not_wait_for_goes_no_further() {
+    let world = World::start().await;
+    // Checked much slower than the client's timer runs.
+    let hash = bcrypt::hash(PASSWORD, 10).expect("it hashes");
+    let hash = BTreeMap::from([("admin.password".to_owned(), hash.into_bytes())]);
+    let stored = world.store.set_in_secret("argocd-secret", &hash).await;
+    stored.expect("it is stored");
+    let body = json!({"username": "admin", "password": PASSWORD});
+    let request = Request::post("/api/v1/session")
+        .header("content-type", "application/json")
+        .header("grpc-timeout", "1n")
+        .body(Full::new(Bytes::from(body.to_string())));
+    let cut = world.send(request.expect("a request")).await;
+    assert_eq!(cut.status(), 504);
+    let login = world.rest_as("", Method::POST, "/api/v1/session", Some(body));
+    assert_eq!(login.await.0, 200);
+    // The other one is that of the start.
+    let text = world.server.metrics();
+    let line = r#"argocd_login_request_total{status="success"} 2"#;
+    assert!(text.lines().any(|l| l == line), "{text}");
 }
 
 /// A login that a proxy passes on.

@@ -2,7 +2,7 @@
 
 use crate::common::World;
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
@@ -553,6 +553,16 @@ async fn a_browser_signs_in_and_out() {
     let refused = projects(&world, &token).await;
     let said = "invalid session: token is revoked, please re-login".to_owned();
     assert_eq!(refused, Err((401, said)));
+
+    // Sessions of others are not the provider's concern: of an account, and of nobody.
+    let own = format!("argocd.token={}", world.token);
+    for session in [own.as_str(), "argocd.token=no.such.token", session.as_str()] {
+        let (status, headers, _) = browse(&world, "/auth/logout", session).await;
+        assert_eq!(
+            (status, &headers["location"]),
+            (303, &HeaderValue::from_static(BASE))
+        );
+    }
 }
 
 #[tokio::test]
@@ -825,7 +835,7 @@ async fn a_session_that_ended_is_not_refreshed() {
     let provider = Provider::start().await;
     let world = provider.world("refreshTokenThreshold: 5m\n", &[]).await;
     let asked = || provider.asked.lock().expect("not poisoned").len();
-    // Without an id nothing but the expiry ends a token itself.
+    // Such a token has no id of its own.
     let token = provider.sign(json!({"iat": now() - 60, "exp": now() + 120}));
     let tokens = json!({"id_token": token, "refresh_token": "refresh-1"});
     let session = signed_in(&world, &provider, tokens).await;
@@ -835,14 +845,70 @@ async fn a_session_that_ended_is_not_refreshed() {
     let of_next = [("argocd.token".to_owned(), next.clone())];
     assert_eq!(given(&world, &session).await, of_next);
 
+    let other = provider.sign(json!({"iat": now() - 40, "exp": now() + 3600}));
     let (status, _, text) = browse(&world, "/auth/logout", &session).await;
     assert_eq!(status, 303, "{text}");
     let before = asked();
     for token in [&token, &next] {
         let session = format!("argocd.token={token}");
-        assert!(given(&world, &session).await.is_empty());
+        let (status, headers, text) = browse(&world, "/api/v1/projects", &session).await;
+        assert_eq!(status, 401, "{text}");
+        assert!(text.contains("token is revoked"), "{text}");
+        assert!(cookies(&headers).is_empty(), "{headers:?}");
     }
     assert_eq!(asked(), before);
+    // Another session of the same user goes on.
+    assert_eq!(
+        projects(&world, &other).await,
+        Ok(vec!["team-a".to_owned()])
+    );
+
+    // The record outlasts this server, and holds for others.
+    let again = world.again(tiphys_server::Options::default()).await;
+    for token in [&token, &next] {
+        let refused = projects(&again, token).await;
+        let said = "invalid session: token is revoked, please re-login".to_owned();
+        assert_eq!(refused, Err((401, said)));
+    }
+}
+
+/// A user who signs out has often been given another token meanwhile, by another server.
+#[tokio::test]
+async fn a_sign_out_at_another_server_ends_all_tokens_of_a_session() {
+    let provider = Provider::start().await;
+    let world = provider.world("refreshTokenThreshold: 5m\n", &[]).await;
+    let first = provider.sign(json!({"iat": now() - 60, "exp": now() + 120, "jti": "1"}));
+    let tokens = json!({"id_token": first, "refresh_token": "refresh-1"});
+    let session = signed_in(&world, &provider, tokens).await;
+    let second = provider.sign(json!({"exp": now() + 3600, "jti": "2"}));
+    *provider.token.lock().expect("not poisoned") = json!({"id_token": second});
+    let of_second = [("argocd.token".to_owned(), second.clone())];
+    assert_eq!(given(&world, &session).await, of_second);
+    assert!(projects(&world, &first).await.is_ok());
+
+    let other = world.again(tiphys_server::Options::default()).await;
+    let session = format!("argocd.token={second}");
+    let (status, _, text) = browse(&other, "/auth/logout", &session).await;
+    assert_eq!(status, 303, "{text}");
+    // The other learns of the first from the one that gave the second.
+    for (server, token) in [&world, &other]
+        .into_iter()
+        .flat_map(|server| [(server, &first), (server, &second)])
+    {
+        let refused = async {
+            loop {
+                let answer = projects(server, token).await;
+                // That is told while nobody waits.
+                if answer.is_err() || std::ptr::eq(server, &world) {
+                    return answer;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let refused = tokio::time::timeout(Duration::from_secs(60), refused).await;
+        let said = "invalid session: token is revoked, please re-login".to_owned();
+        assert_eq!(refused, Ok(Err((401, said))));
+    }
 }
 
 #[tokio::test]

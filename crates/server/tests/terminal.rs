@@ -43,7 +43,11 @@ async fn furnish(world: &World) {
         .await;
     assert_eq!(made.0, 200, "{}", made.1);
     let pod = |name: &str| json!({"kind": "Pod", "version": "v1", "name": name, "namespace": "n", "uid": name});
-    let tree = json!({"nodes": [pod("web-1"), pod("gone")]});
+    // Neither is a pod that was found.
+    let unfound = json!({"kind": "Pod", "version": "v1", "name": "unfound", "namespace": "n"});
+    let mut namesake = pod("namesake");
+    namesake["group"] = "example.com".into();
+    let tree = json!({"nodes": [pod("web-1"), pod("gone"), unfound, namesake]});
     *world.live.tree.lock().expect("not poisoned") =
         Some(Arc::new(serde_json::from_value(tree).expect("a tree")));
     let live = json!({"kind": "Pod", "metadata": {"name": "web-1"}, "status": {
@@ -225,6 +229,20 @@ async fn others_get_none() {
         (
             &token,
             changed("web-1", "other"),
+            "",
+            400,
+            "Pod doesn't belong to specified app",
+        ),
+        (
+            &token,
+            changed("web-1", "unfound"),
+            "",
+            400,
+            "Pod doesn't belong to specified app",
+        ),
+        (
+            &token,
+            changed("web-1", "namesake"),
             "",
             400,
             "Pod doesn't belong to specified app",

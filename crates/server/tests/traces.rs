@@ -54,7 +54,7 @@ async fn a_call_belongs_to_the_trace_of_whoever_asks() {
     let (world, said) = (World::start().await, Said::default());
     let _guard =
         tracing::subscriber::set_default(tracing_subscriber::registry().with(said.clone()));
-    let grpc = [("content-type", "application/grpc"), ("te", "trailers")];
+    let grpc = [("content-type", "application/grpc-web+proto")];
     for (path, method, headers, body) in [
         ("/api/version", Method::GET, &[][..], &b""[..]),
         (

@@ -381,3 +381,69 @@ pub struct InstalledResponse {
     #[prost(string, tag = "2")]
     pub next_page_token: String,
 }
+
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct InstalledPackageRequest {
+    #[prost(message, optional, tag = "1")]
+    #[serde(alias = "installed_package_ref")]
+    pub installed_package_ref: Option<Reference>,
+}
+
+/// Without reconciliation options and details of a plugin, which only others have.
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct InstalledDetail {
+    #[prost(message, optional, tag = "1")]
+    pub installed_package_ref: Option<Reference>,
+    /// What is asked for.
+    #[prost(message, optional, tag = "2")]
+    pub pkg_version_reference: Option<VersionReference>,
+    #[prost(string, tag = "3")]
+    pub name: String,
+    #[prost(message, optional, tag = "4")]
+    pub current_version: Option<PackageAppVersion>,
+    /// JSON, which is YAML as well.
+    #[prost(string, tag = "5")]
+    pub values_applied: String,
+    #[prost(message, optional, tag = "7")]
+    pub status: Option<InstalledStatus>,
+    #[prost(string, tag = "8")]
+    pub post_installation_notes: String,
+    #[prost(message, optional, tag = "9")]
+    pub available_package_ref: Option<Reference>,
+    /// Never there, as with kubeapps' plugin for Helm.
+    #[prost(message, optional, tag = "10")]
+    pub latest_matching_version: Option<PackageAppVersion>,
+    #[prost(message, optional, tag = "11")]
+    pub latest_version: Option<PackageAppVersion>,
+}
+
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct InstalledDetailResponse {
+    #[prost(message, optional, tag = "1")]
+    pub installed_package_detail: Option<InstalledDetail>,
+}
+
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ResourceRef {
+    #[prost(string, tag = "1")]
+    pub api_version: String,
+    #[prost(string, tag = "2")]
+    pub kind: String,
+    #[prost(string, tag = "3")]
+    pub name: String,
+    #[prost(string, tag = "4")]
+    pub namespace: String,
+}
+
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ResourceRefsResponse {
+    #[prost(message, optional, tag = "1")]
+    pub context: Option<Context>,
+    #[prost(message, repeated, tag = "2")]
+    pub resource_refs: Vec<ResourceRef>,
+}

@@ -4,6 +4,7 @@
 //! [`install::Install`] and [`upgrade::Plan`]. It knows Applications as values, and never where they
 //! are.
 
+mod applied;
 mod chosen;
 pub mod install;
 pub mod merge;
@@ -14,6 +15,7 @@ pub mod schema;
 mod text;
 pub mod upgrade;
 
+pub use applied::applied;
 pub use chosen::Chosen;
 pub use origin::{ANNOTATION, Origin, annotations};
 pub use render::{Facts, Manifests, difference};

@@ -3,7 +3,9 @@
 //! Main function: [`plan`]; main types: [`Wanted`] and [`Plan`]. Nothing is written.
 
 use super::{
-    Chosen, Facts, Manifests, Origin, digest_of,
+    Chosen, Facts, Manifests, Origin,
+    applied::{entered, of_parameters},
+    digest_of,
     merge::{self, Conflict, Merged, Prefer, Values},
     parse_values, schema, text,
 };
@@ -19,11 +21,7 @@ use tiphys_api::{
 use tiphys_gocompat::yaml;
 use tiphys_render::{
     SourceFiles,
-    helm::{
-        Limits,
-        chart::archive_files,
-        values::{Settings, user_values},
-    },
+    helm::{Limits, chart::archive_files},
 };
 
 /// What is asked for.
@@ -280,19 +278,7 @@ impl Planning {
         theirs: &Values,
         merged: &mut Merged,
     ) -> Result<(), CatalogError> {
-        let of = |is_text: bool| {
-            let of = parameters.iter().filter(move |p| p.force_string == is_text);
-            of.map(|p| format!("{}={}", p.name, p.value.replace(',', "\\,")))
-                .collect()
-        };
-        let settings = Settings {
-            set: of(false),
-            set_string: of(true),
-            ..Settings::default()
-        };
-        let none = |_: &str| Err(String::new());
-        let given = user_values(&settings, &none, &Limits::default());
-        let given = given.map_err(|e| CatalogError::Invalid(format!("parameters: {e}")))?;
+        let given = of_parameters(parameters)?;
         for conflict in merge::merge(old, &given, theirs, Prefer::Ours).conflicts {
             let path = &conflict.path;
             let note = format!("the parameter {path} stays, although its default changed");
@@ -360,21 +346,4 @@ impl Planning {
         };
         Ok((before, Some(after)))
     }
-}
-
-/// The values that the user of a source entered, and whether they are a text of the user's own.
-fn entered(source: &ApplicationSource) -> Result<(Values, bool), CatalogError> {
-    let Some(helm) = &source.helm else {
-        return Ok((Values::new(), false));
-    };
-    // As the control plane decides: the object hides the text.
-    if let Some(object) = &helm.values_object {
-        return match object.value() {
-            Value::Object(values) => Ok((values, false)),
-            Value::Null => Ok((Values::new(), false)),
-            _ => Err(CatalogError::Invalid("valuesObject is no table".to_owned())),
-        };
-    }
-    let values = parse_values(&helm.values, "the values of the Application")?;
-    Ok((values, !helm.values.is_empty()))
 }

@@ -189,6 +189,12 @@ pub async fn handle<S: Role>(
         }
     };
     running.called_by(&caller);
+    let agent = request.headers().get(http::header::USER_AGENT);
+    let agent = agent.and_then(|agent| agent.to_str().ok());
+    if let Some(e) = agent.and_then(|agent| state.turns_away(agent)) {
+        running.failed(&e);
+        return Status::from(e).into_http();
+    }
     grpc = grpc.max_decoding_message_size(state.max_request(&caller));
     let span = tracing::trace_span!(
         "request",

@@ -1,8 +1,11 @@
-//! Compresses responses for clients that accept gzip. Main function: [`compressed`].
+//! Compresses responses for clients that accept gzip or deflate. Main function: [`compressed`].
 
 use crate::heavy;
 use bytes::Bytes;
-use flate2::{Compression, write::GzEncoder};
+use flate2::{
+    Compression,
+    write::{DeflateEncoder, GzEncoder},
+};
 use futures::StreamExt as _;
 use http::{HeaderMap, HeaderValue, Response, header};
 use http_body::{Body as _, Frame};
@@ -10,32 +13,89 @@ use http_body_util::{BodyExt as _, StreamBody};
 use std::io::{self, Write as _};
 use tonic::{Status, body::Body};
 
-type Encoder = GzEncoder<Vec<u8>>;
+/// How an answer is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coding {
+    Gzip,
+    /// Without the header and checksum of zlib, as Go's servers send it; clients read either.
+    Deflate,
+}
 
-/// Whether a client accepts gzip.
-pub fn is_accepted(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(header::ACCEPT_ENCODING).iter();
-    let mut values = values.filter_map(|value| value.to_str().ok());
-    values.any(|value| {
-        value.split(',').any(|coding| {
-            let (name, rest) = coding.split_once(';').unwrap_or((coding, ""));
-            name.trim() == "gzip" && rest.replace(' ', "") != "q=0"
+impl Coding {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "gzip" => Some(Self::Gzip),
+            "deflate" => Some(Self::Deflate),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Deflate => "deflate",
+        }
+    }
+
+    fn encoder(self) -> Encoder {
+        match self {
+            Self::Gzip => Encoder::Gzip(GzEncoder::new(Vec::new(), Compression::fast())),
+            Self::Deflate => Encoder::Deflate(DeflateEncoder::new(Vec::new(), Compression::fast())),
+        }
+    }
+}
+
+enum Encoder {
+    Gzip(GzEncoder<Vec<u8>>),
+    Deflate(DeflateEncoder<Vec<u8>>),
+}
+
+impl Encoder {
+    /// Compresses a part, so that all of it can be read from what is returned.
+    fn pack(&mut self, part: &[u8]) -> io::Result<Vec<u8>> {
+        Ok(match self {
+            Self::Gzip(encoder) => {
+                encoder.write_all(part)?;
+                encoder.flush()?;
+                std::mem::take(encoder.get_mut())
+            }
+            Self::Deflate(encoder) => {
+                encoder.write_all(part)?;
+                encoder.flush()?;
+                std::mem::take(encoder.get_mut())
+            }
         })
-    })
+    }
+
+    fn finish(self) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Gzip(encoder) => encoder.finish(),
+            Self::Deflate(encoder) => encoder.finish(),
+        }
+    }
+}
+
+/// The first coding in a client's list that can be used, as Argo CD's server chooses it: by its
+/// name alone. One with a weight is not used.
+pub fn accepted(headers: &HeaderMap) -> Option<Coding> {
+    let values = headers.get_all(header::ACCEPT_ENCODING).iter();
+    let values = values.filter_map(|value| value.to_str().ok());
+    let mut codings = values.flat_map(|value| value.split(','));
+    codings.find_map(|coding| Coding::named(coding.trim()))
 }
 
 /// The response with a compressed body. What a stream has sent can be read at once.
-pub fn compressed(response: Response<Body>) -> Response<Body> {
+pub fn compressed(coding: Coding, response: Response<Body>) -> Response<Body> {
     if response.headers().contains_key(header::CONTENT_ENCODING) || response.body().is_end_stream()
     {
         return response;
     }
     let (mut parts, body) = response.into_parts();
-    let coding = HeaderValue::from_static("gzip");
-    parts.headers.insert(header::CONTENT_ENCODING, coding);
+    let name = HeaderValue::from_static(coding.name());
+    parts.headers.insert(header::CONTENT_ENCODING, name);
     parts.headers.remove(header::CONTENT_LENGTH);
-    let encoder = Encoder::new(Vec::new(), Compression::fast());
-    let frames = futures::stream::unfold(Some((body, encoder)), |state| async move {
+    let begin = Some((body, coding.encoder()));
+    let frames = futures::stream::unfold(begin, |state| async move {
         let (mut body, encoder) = state?;
         let data = match body.frame().await {
             None => return Some((encoder.finish().map_err(failed).map(data), None)),
@@ -64,8 +124,29 @@ fn failed(e: io::Error) -> Status {
 
 /// Compresses a part, to the end.
 fn pack(mut encoder: Encoder, part: &[u8]) -> io::Result<(Encoder, Frame<Bytes>)> {
-    encoder.write_all(part)?;
-    encoder.flush()?;
-    let bytes = std::mem::take(encoder.get_mut());
-    Ok((encoder, data(bytes)))
+    let packed = encoder.pack(part)?;
+    Ok((encoder, data(packed)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Coding, accepted};
+    use http::{HeaderMap, HeaderValue, header};
+
+    #[test]
+    fn the_first_known_coding_is_used() {
+        for (accepts, want) in [
+            ("", None),
+            ("br", None),
+            ("gzip, deflate, br", Some(Coding::Gzip)),
+            ("br, deflate;q=0.5, gzip", Some(Coding::Gzip)),
+            ("gzip; q=0, deflate", Some(Coding::Deflate)),
+            ("gzip;q=0.0", None),
+            ("deflate;q=1", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(accepts));
+            assert_eq!(accepted(&headers), want, "{accepts}");
+        }
+    }
 }

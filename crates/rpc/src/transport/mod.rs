@@ -2,6 +2,7 @@
 //! (`rest`). They use the table, but know no individual calls.
 
 mod authority;
+mod deadline;
 mod grpc;
 mod gzip;
 pub mod listen;
@@ -14,7 +15,7 @@ pub mod unix;
 
 use crate::{Role, table::percent_decode};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version, header};
 use http_body_util::Full;
 use source::Source;
 use std::{convert::Infallible, fmt::Write as _, net::IpAddr, sync::Arc};
@@ -34,14 +35,23 @@ async fn handle<S: Role>(
         .and_then(|v| v.to_str().ok())
         .unwrap_or_default();
     let is_web = content_type.starts_with("application/grpc-web");
-    let is_grpc = !is_web && content_type.starts_with("application/grpc");
+    // It needs HTTP/2; over HTTP/1, a request with its content type is one like others.
+    let is_grpc = content_type.starts_with("application/grpc")
+        && !is_web
+        && request.version() == Version::HTTP_2;
     let is_below = strip_root(state.root_path(), &mut request);
     // Probes and clients of gRPC, which has no paths, know nothing of a prefix.
     if !is_below && !is_grpc && request.uri().path() != "/healthz" {
         return Ok(missing_page());
     }
-    if !is_grpc && !is_web && !state.keeps_escapes(request.uri().path()) {
-        unescape(&mut request);
+    if !is_grpc && !is_web {
+        if !state.keeps_escapes(request.uri().path()) {
+            unescape(&mut request);
+        } else if state.unescapes_twice(request.uri().path())
+            && let Some(uri) = escaped_once(request.uri())
+        {
+            *request.uri_mut() = uri;
+        }
     }
     let mut response = if let Some(clean) = clean(request.uri()) {
         return Ok(redirect(StatusCode::TEMPORARY_REDIRECT, &clean));
@@ -96,6 +106,23 @@ fn unescape(request: &mut Request<Body>) {
     if let Ok(uri) = path.parse() {
         *request.uri_mut() = uri;
     }
+}
+
+/// A path that was escaped twice, as some clients of Argo CD do with URLs in it, escaped once. All
+/// its escapes are then those of percent signs.
+fn escaped_once(uri: &Uri) -> Option<Uri> {
+    let path = uri.path();
+    let mut escapes = path.split('%').skip(1).peekable();
+    escapes.peek()?;
+    if !escapes.all(|rest| rest.starts_with("25")) {
+        return None;
+    }
+    let mut once = path.replace("%25", "%");
+    if let Some(query) = uri.query() {
+        once.push('?');
+        once.push_str(query);
+    }
+    once.parse().ok()
 }
 
 /// The target of a request whose path has empty segments or dots, without them.
@@ -160,10 +187,10 @@ fn missing_page() -> Response<Body> {
 pub fn compressed(accepts: &HeaderMap, mut response: Response<Body>) -> Response<Body> {
     let vary = HeaderValue::from_static("Accept-Encoding");
     response.headers_mut().insert(header::VARY, vary);
-    if gzip::is_accepted(accepts) {
-        return gzip::compressed(response);
+    match gzip::accepted(accepts) {
+        Some(coding) => gzip::compressed(coding, response),
+        None => response,
     }
-    response
 }
 
 /// A plain-text response.
@@ -258,6 +285,23 @@ mod tests {
             *request.uri_mut() = path.parse().expect("a path");
             unescape(&mut request);
             assert_eq!(request.uri().to_string(), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_escaped_twice_is_one_escaped_once() {
+        for (path, want) in [
+            (
+                "/a/https%253A%252F%252Fb?c=%2525",
+                Some("/a/https%3A%2F%2Fb?c=%2525"),
+            ),
+            ("/a/https%3A%2F%2Fb", None),
+            ("/a/https%3A%2F%2Fb%2520c", None),
+            ("/a/b", None),
+        ] {
+            let uri: Uri = path.parse().expect("a path");
+            let once = escaped_once(&uri).map(|uri| uri.to_string());
+            assert_eq!(once.as_deref(), want, "{path}");
         }
     }
 

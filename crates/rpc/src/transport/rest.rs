@@ -1,7 +1,7 @@
 //! REST: path, query and body become the request message of a call; the reply is JSON, and streams
 //! are JSON lines or server-sent events. Behaves as grpc-gateway does for Argo CD.
 
-use super::{compressed, text, traceparent};
+use super::{compressed, deadline, text, traceparent};
 use crate::{
     ApiError, Role, StreamFile, heavy,
     running::Running,
@@ -92,6 +92,7 @@ async fn answer<S: Role>(
         }
     };
     running.called_by(&caller);
+    let end = deadline::of(&parts.headers)?;
     let mut message = match read_body(rest, body, state.max_request(&caller)).await? {
         Value::Object(message) => message,
         // Its error says what it has to be.
@@ -138,10 +139,11 @@ async fn answer<S: Role>(
         texts,
         body,
     };
-    let reply = call
+    let run = call
         .run(state, caller, CallRequest::Json(request), running)
-        .instrument(span)
-        .await?;
+        .instrument(span);
+    let cut = running.clone();
+    let reply = deadline::within(end, run, move |e| cut.failed(e)).await?;
     let file = state.file(call, parts.uri.query().unwrap_or_default());
     // A file is made of whole messages.
     let fields = fields.filter(|_| file.is_none());

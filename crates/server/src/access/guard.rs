@@ -3,14 +3,12 @@
 //!
 //! Main types: [`Guard`], [`Authorized`].
 
-use super::{
-    Access, Action, Ask, Create, Enforcer, Get, Question, ReadLogs, Resource, Verb,
-    enforcer::refusal,
-};
+use super::{Access, Action, Ask, Create, Enforcer, Get, Question, ReadLogs, Resource, Verb};
 use crate::{
     ApiError,
     audit::{self, Asked},
     auth::{Caller, Claims},
+    policy::refusal,
 };
 use std::{marker::PhantomData, ops::Deref, sync::Arc};
 use tiphys_api::{AppProject, Application, cluster::Cluster, repository::Repository};

@@ -3,8 +3,7 @@
 //!
 //! - A row of the call table names the permissions it needs ([`Access`], [`Ask`]), in Argo CD's
 //!   RBAC vocabulary. Its handler gets a [`Guard`]: the caller, limited to those permissions.
-//! - The [`Enforcer`] decides. [`PolicyEnforcer`] does so by argocd-rbac-cm and the
-//!   projects' roles. The error messages for refused callers are all in the trait's module.
+//! - The [`Enforcer`] decides.
 //! - A granted permission yields an [`Authorized`]; there is no other way to make one. [`Reach`]
 //!   owns the ports to Applications, projects, clusters and repositories. Its methods require an
 //!   [`Authorized`]: reads check the permission before returning an object, lists leave out objects
@@ -13,17 +12,14 @@
 //!
 //! Handlers of public rows get a [`Caller`](crate::auth::Caller), which proves no permission.
 
-mod action;
 mod applications;
 mod charts;
 mod cluster_secrets;
 mod clusters;
-mod enforcer;
 mod guard;
 mod keys;
 mod live;
 mod notifications;
-mod policy;
 mod projects;
 mod repositories;
 mod secrets;
@@ -33,14 +29,14 @@ mod templates;
 mod trusted;
 mod unasked;
 
-pub use action::{Access, Action, Ask, Resource};
+pub use crate::policy::{
+    Access, Action, AdminOnly, Ask, Enforcer, Everybody, PolicyEnforcer, Question, Resource,
+};
 pub use cluster_secrets::secret_of as cluster_secret;
-pub use enforcer::{AdminOnly, Enforcer, Everybody, Question};
-pub use policy::PolicyEnforcer;
 pub use secrets::secret_of as repository_secret;
 pub use templates::CredentialUse;
 
-pub(crate) use action::{
+pub(crate) use crate::policy::{
     Create, Delete, DeleteResource, Get, OpenShell, Override, ReadLogs, Rollback, RunAction, Sync,
     Update, UpdateResource, Verb, Writes,
 };

@@ -23,7 +23,7 @@ const CREDENTIALS: &str = "repo-creds";
 const WRITE_CREDENTIALS: &str = "repo-write-creds";
 
 /// A Secret's key, and the JSON field of [`Repository`] that it holds.
-const FIELDS: [(&str, &str); 29] = [
+const FIELDS: [(&str, &str); 30] = [
     ("url", "repo"),
     ("name", "name"),
     ("project", "project"),
@@ -43,6 +43,10 @@ const FIELDS: [(&str, &str); 29] = [
     ("noProxy", "noProxy"),
     ("forceHttpBasicAuth", "forceHttpBasicAuth"),
     ("depth", "depth"),
+    (
+        "webhookManifestCacheWarmDisabled",
+        "webhookManifestCacheWarmDisabled",
+    ),
     ("githubAppPrivateKey", "githubAppPrivateKey"),
     ("githubAppID", "githubAppID"),
     ("githubAppInstallationID", "githubAppInstallationID"),
@@ -68,13 +72,14 @@ const FIELDS: [(&str, &str); 29] = [
 ];
 
 /// Keys that a template does not have.
-const ONLY_OF_REPOSITORIES: [&str; 6] = [
+const ONLY_OF_REPOSITORIES: [&str; 7] = [
     "name",
     "project",
     "insecure",
     "insecureIgnoreHostKey",
     "enableLfs",
     "depth",
+    "webhookManifestCacheWarmDisabled",
 ];
 
 /// Keys that Argo CD spells differently in the Secrets of templates.
@@ -311,11 +316,13 @@ mod tests {
             password: "p".into(),
             insecure: true,
             depth: 3,
+            webhook_manifest_cache_warm_disabled: true,
             github_app_id: 7,
             ..Default::default()
         };
         let mut secret = secret_of(&repository, CredentialUse::Read, None);
         assert_eq!(secret.text("insecure"), "true");
+        assert_eq!(secret.text("webhookManifestCacheWarmDisabled"), "true");
         secret.data.insert("other".into(), b"kept".to_vec());
         assert_eq!(parse(&secret).expect("it reads"), repository);
         let changed = secret_of(

@@ -37,7 +37,8 @@ pub struct InProcess {
 #[async_trait]
 impl Published for InProcess {
     async fn managed(&self, app: &AppKey) -> Result<Option<Arc<Vec<ResourceDiff>>>, ApiError> {
-        let Some(state) = self.states.get(app) else {
+        let state = self.states.get(app).filter(|state| state.is_compared());
+        let Some(state) = state else {
             return Ok(None);
         };
         Ok(Some(heavy::run(move || Arc::new(state.managed())).await))

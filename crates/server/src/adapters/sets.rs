@@ -9,7 +9,10 @@ use async_trait::async_trait;
 use futures::{StreamExt as _, stream::BoxStream};
 use serde_json::json;
 use std::sync::Arc;
-use tiphys_api::{Application, ApplicationSet, constants::APPLICATION_SET_REFRESH};
+use tiphys_api::{
+    Application, ApplicationSet,
+    constants::{APPLICATION_SET_REFRESH, APPLICATION_SET_REFRESH_TIMESTAMP},
+};
 use tiphys_appset::{
     Followed,
     deleted_set::{DeletedSet, LABEL, LABEL_VALUE},
@@ -108,7 +111,10 @@ impl Sets for RecordSets {
     }
 
     async fn refresh(&self, namespace: &str, name: &str) -> StoreResult<()> {
-        let annotations = json!({APPLICATION_SET_REFRESH: "true"});
+        // A request that comes while another one is answered must differ from it.
+        let now = jiff::Timestamp::now().to_string();
+        let annotations =
+            json!({APPLICATION_SET_REFRESH: "true", APPLICATION_SET_REFRESH_TIMESTAMP: now});
         let patch = json!({"metadata": {"annotations": annotations}});
         let patched = self.sets.merge_patch(namespace, name, &patch).await;
         Ok(patched.map(drop)?)

@@ -21,8 +21,8 @@ pub(crate) use store::{RecordedSets, RecordedStore};
 
 use crate::{
     ApiError, Code,
-    access::{Access, Action, Ask},
     auth::Caller,
+    policy::{Access, Action, Ask},
     ports::{EventRecord, Store},
     server::State,
 };
@@ -40,6 +40,7 @@ use std::{
     },
 };
 use tiphys_rpc::{Call, Reply};
+use tracing::Instrument as _;
 
 /// Most permissions and objects of one record.
 const MAX_ASKED: usize = 32;
@@ -125,7 +126,7 @@ pub(crate) fn named(user: &str) {
 }
 
 /// Whether a call changes something, as far as its row tells.
-fn changes(call: &Call<State>) -> bool {
+pub(crate) fn changes(call: &Call<State>) -> bool {
     let writes = |asks: &[Ask]| asks.iter().any(|ask| ask.1 != Action::Get);
     let is_writing = match &call.access {
         Access::Asks { always, sometimes } => writes(always) || writes(sometimes),
@@ -133,6 +134,21 @@ fn changes(call: &Call<State>) -> bool {
     };
     let rpc = call.rpc.as_str();
     (is_writing && !READING.contains(&rpc)) || SESSIONS.contains(&rpc)
+}
+
+/// Runs to its end, even where nobody waits for it any more: what changes something must neither be
+/// cut in half nor go unrecorded because a client's deadline has passed or its connection is gone.
+pub(crate) async fn unstopped<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> T {
+    match tokio::spawn(work.in_current_span()).await {
+        Ok(done) => done,
+        Err(e) => match e.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is shutting down, so nobody waits for the result.
+            Err(_) => std::future::pending().await,
+        },
+    }
 }
 
 /// Writes the records.
@@ -207,10 +223,8 @@ impl Audit {
                 record.changes = std::mem::take(&mut gathered.changes);
             });
             let has_changed = is_change && (reply.is_ok() || !record.changes.is_empty());
-            let written = audit
-                .ended(record, reply.as_ref().err(), caller.source)
-                .await;
-            match written {
+            let error = reply.as_ref().err().cloned();
+            match audit.recorded(record, error, caller.source).await {
                 Err(e) if has_changed => Err(ApiError::internal(format!(
                     "what was asked for was done, but its record is not in the audit log yet: {e}"
                 ))),
@@ -222,7 +236,7 @@ impl Audit {
     /// Records what a page, which is no call, is about to do or was refused. Nothing is done while
     /// that cannot be written.
     pub async fn page(
-        &self,
+        self: &Arc<Self>,
         caller: &Caller,
         path: &str,
         outcome: Result<Change, &ApiError>,
@@ -230,11 +244,11 @@ impl Audit {
         if !self.is_on() {
             return Ok(());
         }
-        let error = outcome.as_ref().err().copied();
+        let error = outcome.as_ref().err().copied().cloned();
         let who = Who::of(caller.claims.as_ref(), caller.source.to_string());
-        let mut record = Record::new(who, path, Verdict::of(error.map(|e| e.code)));
+        let mut record = Record::new(who, path, Verdict::of(error.as_ref().map(|e| e.code)));
         record.changes.extend(outcome.ok());
-        let written = self.ended(record, error, caller.source).await;
+        let written = self.recorded(record, error, caller.source).await;
         written.map_err(|e| {
             let why = format!("nothing is opened while there is no audit log: {e}");
             ApiError::new(Code::Unavailable, why)
@@ -242,13 +256,24 @@ impl Audit {
     }
 
     /// Records a request that no call was run for.
-    pub async fn refused(&self, call: &str, source: IpAddr, error: &ApiError) {
+    pub async fn refused(self: &Arc<Self>, call: &str, source: IpAddr, error: &ApiError) {
         if self.is_on() && Verdict::of(Some(error.code)) == Verdict::Denied {
             let who = Who::of(None, source.to_string());
             let record = Record::new(who, call, Verdict::Denied);
             // The request is refused anyway.
-            let _ = self.ended(record, Some(error), source).await;
+            let _ = self.recorded(record, Some(error.clone()), source).await;
         }
+    }
+
+    /// A client that is refused must not keep that from being recorded by going away.
+    async fn recorded(
+        self: &Arc<Self>,
+        record: Record,
+        error: Option<ApiError>,
+        source: IpAddr,
+    ) -> Result<(), AuditError> {
+        let audit = self.clone();
+        unstopped(async move { audit.ended(record, error.as_ref(), source).await }).await
     }
 
     async fn ended(

@@ -46,6 +46,8 @@ impl Revoked {
                 .map(|(id, _)| id.clone());
             soonest.and_then(|id| all.remove(&id));
         }
-        all.insert(id.to_owned(), expiry);
+        // Tokens with the same id may end at different times.
+        let known = all.entry(id.to_owned()).or_insert(expiry);
+        *known = expiry.max(*known);
     }
 }

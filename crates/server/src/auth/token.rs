@@ -1,7 +1,10 @@
 //! Session tokens: HS256 JWTs signed with `server.secretkey` as in Argo CD, so that each accepts
 //! the other's tokens.
 
-use crate::{ApiError, sso::whole_seconds};
+use crate::{
+    ApiError,
+    sso::{token_id, whole_seconds},
+};
 use base64::{
     DecodeError, Engine as _, engine::general_purpose::STANDARD, prelude::BASE64_URL_SAFE_NO_PAD,
 };
@@ -15,7 +18,7 @@ use tiphys_gocompat::json_error;
 use tiphys_rbac::user_id;
 
 const ISSUER: &str = "argocd";
-pub(super) const EXPIRED: &str = "token has invalid claims: token is expired";
+pub(crate) const EXPIRED: &str = "token has invalid claims: token is expired";
 /// Tokens issued here are never longer.
 const MAX_BYTES: usize = 8 * 1024;
 /// Bytes of the claims in a log.
@@ -80,15 +83,13 @@ impl Claims {
             value.unwrap_or_default().to_owned()
         };
         let seconds = |name: &str| claims.get(name).and_then(whole_seconds).unwrap_or_default();
-        // Entra names its tokens otherwise, and some providers not at all.
-        let id = ["jti", "uti", "at_hash"].map(text);
         Self {
             iss: text("iss"),
             sub: text("sub"),
             exp: seconds("exp"),
             nbf: seconds("nbf"),
             iat: seconds("iat"),
-            jti: id.into_iter().find(|id| !id.is_empty()).unwrap_or_default(),
+            jti: token_id(&claims),
             provider: Some(Arc::new(claims)),
         }
     }
@@ -140,7 +141,14 @@ impl Claims {
             ("jti", self.jti.as_str()),
             ("sub", subject),
         ];
-        let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
+        let has = |name: &str| {
+            let provider = self.provider.as_ref();
+            name != "jti" || provider.is_none_or(|claims| claims.contains_key(name))
+        };
+        // An id that was made here is no claim of the provider.
+        let texts = texts
+            .into_iter()
+            .filter(|(name, text)| !text.is_empty() && has(name));
         let shown: BTreeMap<_, _> = times
             .map(|(name, second)| (name, Value::from(second)))
             .chain(texts.map(|(name, text)| (name, Value::from(text))))
@@ -194,7 +202,7 @@ pub fn new_signing_key() -> String {
     STANDARD.encode(rand::rng().random::<[u8; 32]>())
 }
 
-pub(super) fn sign(claims: &Claims, key: &[u8]) -> Result<String, ApiError> {
+pub(crate) fn sign(claims: &Claims, key: &[u8]) -> Result<String, ApiError> {
     if key.is_empty() {
         return Err(ApiError::internal(
             "argocd-secret has no server.secretkey: no session can be signed",
@@ -209,7 +217,7 @@ pub(super) fn sign(claims: &Claims, key: &[u8]) -> Result<String, ApiError> {
 }
 
 /// The issuer that an unverified token names, to know who can verify it.
-pub(super) fn issuer(text: &str) -> Option<String> {
+pub(crate) fn issuer(text: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Issuer {
         iss: String,
@@ -222,35 +230,40 @@ pub(super) fn issuer(text: &str) -> Option<String> {
 }
 
 /// Whether the token is one of this server, or claims to be.
-pub(super) fn is_local(text: &str) -> bool {
+pub(crate) fn is_local(text: &str) -> bool {
     issuer(text).is_none_or(|issuer| issuer == ISSUER)
+}
+
+/// A part of a token.
+fn decoded(name: &str, part: &str) -> Result<Vec<u8>, String> {
+    BASE64_URL_SAFE_NO_PAD.decode(part).map_err(|e| {
+        let at = match e {
+            DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
+            // A character too many.
+            _ => part.len() / 4 * 4,
+        };
+        format!(
+            "token is malformed: could not base64 decode {name}: illegal base64 data at input \
+             byte {at}"
+        )
+    })
 }
 
 /// Refuses what is no token that this server signs, in the words of the library that the
 /// reference uses.
 fn check_form(text: &str) -> Result<(), String> {
     let parts: Vec<&str> = text.split('.').collect();
-    let [header, _, _] = parts.as_slice() else {
+    let [header, _, signature] = parts.as_slice() else {
         return Err("token is malformed: token contains an invalid number of segments".into());
     };
-    let header = BASE64_URL_SAFE_NO_PAD.decode(header).map_err(|e| {
-        let at = match e {
-            DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
-            // A character too many.
-            _ => header.len() / 4 * 4,
-        };
-        format!(
-            "token is malformed: could not base64 decode header: illegal base64 data at input \
-                 byte {at}"
-        )
-    })?;
+    let header = decoded("header", header)?;
     let header: Value = serde_json::from_slice(&header).map_err(|e| {
         let why = json_error::of_unmarshal(&header, &e);
         format!("token is malformed: could not JSON decode header: {why}")
     })?;
     match header.get("alg").and_then(Value::as_str) {
         None => Err("token is unverifiable: signing method (alg) is unspecified".into()),
-        Some("HS256") => Ok(()),
+        Some("HS256") => decoded("signature", signature).map(drop),
         Some(other) => Err(format!(
             "token is unverifiable: error while executing keyfunc: unexpected signing method: \
              {other}"
@@ -259,7 +272,7 @@ fn check_form(text: &str) -> Result<(), String> {
 }
 
 /// Parses and checks a token; the error says why it is not valid.
-pub(super) fn parse(text: &str, key: &[u8], now: Timestamp) -> Result<Claims, String> {
+pub(crate) fn parse(text: &str, key: &[u8], now: Timestamp) -> Result<Claims, String> {
     if text.len() > MAX_BYTES {
         return Err("token is malformed: it is too long".into());
     }
@@ -323,6 +336,11 @@ mod tests {
                 .contains("signature")
         );
         assert!(parse("garbage", b"key", at(1000)).is_err());
+        assert_eq!(
+            parse("eyJhbGciOiJIUzI1NiJ9.e30.x", b"key", at(1000)).expect_err("no signature"),
+            "token is malformed: could not base64 decode signature: illegal base64 data at input \
+             byte 0"
+        );
         assert!(sign(&claims, b"").is_err());
     }
 

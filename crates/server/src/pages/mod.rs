@@ -11,7 +11,7 @@ pub mod terminal;
 
 use crate::{
     access::{Access, Guard},
-    role::COOKIE,
+    cookies::COOKIE,
     server::State,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header, request::Parts};

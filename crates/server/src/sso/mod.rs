@@ -5,7 +5,7 @@
 
 mod config;
 mod dex_config;
-mod flow;
+mod identity;
 pub mod oidc;
 mod overage;
 mod provider;
@@ -14,12 +14,14 @@ mod state;
 
 pub use config::{DEX_PATH, SsoConfig, SsoFault, dex_secret, references};
 pub use dex_config::{DexConfiguration, DexFault, DexInput, DexOptions};
-pub use flow::{CALLBACK, LOGIN, callback, dex, login, logout_target, renewed};
+pub use identity::token_id;
+pub(crate) use overage::leaves_groups_out;
+pub(crate) use provider::Provider;
 pub use provider::{ProviderError, whole_seconds};
+pub(crate) use refresh::PAUSE;
+pub(crate) use state::LoginState;
 
-use crate::server::DexTls;
 use jiff::Timestamp;
-use provider::Provider;
 use refresh::Refreshes;
 use serde_json::{Map, Value};
 use std::{
@@ -30,6 +32,14 @@ use std::{
 
 /// How many callers' access tokens and groups are remembered.
 const REMEMBERED: usize = 10_000;
+
+/// How the certificate of the Dex server is checked.
+#[derive(Clone, Debug, Default)]
+pub struct DexTls {
+    pub accepts_any: bool,
+    /// Certificates that are trusted besides those of the system, as PEM.
+    pub trusted: String,
+}
 
 /// What is known of the provider that the settings name.
 pub struct Sso {
@@ -60,7 +70,7 @@ impl Sso {
     }
 
     /// The provider of these settings.
-    fn provider(&self, config: &Arc<SsoConfig>) -> Result<Arc<Provider>, ProviderError> {
+    pub(crate) fn provider(&self, config: &Arc<SsoConfig>) -> Result<Arc<Provider>, ProviderError> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(provider) = &*current
             && provider.config == *config
@@ -83,7 +93,7 @@ impl Sso {
     }
 
     /// Remembers the access token that came with an ID token.
-    fn signed_in(&self, subject: &str, access_token: String, seconds: Option<u64>) {
+    pub(crate) fn signed_in(&self, subject: &str, access_token: String, seconds: Option<u64>) {
         let lifetime = Duration::from_secs(seconds.unwrap_or(300).min(24 * 3600));
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         if sessions.len() >= REMEMBERED {

@@ -4,11 +4,11 @@
 //! strangers cannot have it asked often.
 
 use super::{
+    DexTls,
     config::{DEX_PATH, Graph, SsoConfig},
     oidc::{self, Discovery, OidcError, Tokens, encoded},
     overage,
 };
-use crate::server::DexTls;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use jiff::Timestamp;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, jwk::JwkSet};

@@ -3,7 +3,12 @@
 //!
 //! Main functions: [`Sso::can_refresh`], [`Sso::refreshed`] and [`Sso::forget`].
 
-use super::{REMEMBERED, Sso, config::SsoConfig, provider::ProviderError};
+use super::{
+    REMEMBERED, Sso,
+    config::SsoConfig,
+    identity::{identity, token_id},
+    provider::{ProviderError, whole_seconds},
+};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use std::{
@@ -16,9 +21,7 @@ use std::{
 };
 
 /// How soon it is tried again for a token.
-pub(super) const PAUSE: Duration = Duration::from_secs(10);
-/// What tells ID tokens apart, as far as they have it.
-const IDENTITY: [&str; 8] = ["iss", "sub", "iat", "exp", "jti", "sid", "nonce", "at_hash"];
+pub(crate) const PAUSE: Duration = Duration::from_secs(10);
 
 /// What is known of ID tokens, by [`identity`].
 #[derive(Default)]
@@ -28,9 +31,39 @@ pub(super) struct Refreshes(Mutex<HashMap<String, Entry>>);
 struct Entry {
     /// When the ID token expires, in seconds.
     ends: f64,
-    /// Whether the user has signed out. All ID tokens that came of one sign-in share it.
-    is_over: Arc<AtomicBool>,
+    sign_in: Arc<SignIn>,
     refresh: Arc<tokio::sync::Mutex<Refresh>>,
+}
+
+/// What all ID tokens that came of one sign-in share.
+#[derive(Default)]
+pub(super) struct SignIn {
+    /// Whether the user has signed out.
+    is_over: AtomicBool,
+    /// Their ids and when they expire, in seconds, as long as they may be valid.
+    tokens: Mutex<Vec<(String, i64)>>,
+}
+
+impl SignIn {
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::SeqCst)
+    }
+
+    fn add(&self, claims: &Map<String, Value>, now: Timestamp) {
+        let ends = claims.get("exp").and_then(whole_seconds);
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        tokens.retain(|(_, ends)| *ends > now.as_second());
+        let (id, ends) = (token_id(claims), ends.unwrap_or(i64::MAX));
+        match tokens.iter_mut().find(|(known, _)| *known == id) {
+            Some((_, known)) => *known = ends.max(*known),
+            None => tokens.push((id, ends)),
+        }
+    }
+
+    fn tokens(&self) -> Vec<(String, i64)> {
+        let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        tokens.clone()
+    }
 }
 
 struct Refresh {
@@ -40,24 +73,19 @@ struct Refresh {
     failed: Option<Instant>,
 }
 
-fn identity(claims: &Map<String, Value>) -> String {
-    let parts = IDENTITY.map(|name| claims.get(name).cloned().unwrap_or_default());
-    Value::from(parts.to_vec()).to_string()
-}
-
 impl Refreshes {
     /// `false`: the session is over, and nothing is remembered.
     fn insert(
         &self,
         claims: &Map<String, Value>,
         token: String,
-        is_over: &Arc<AtomicBool>,
+        sign_in: &Arc<SignIn>,
         now: Timestamp,
     ) -> bool {
         let ends = claims.get("exp").and_then(Value::as_f64);
         let entry = Entry {
             ends: ends.unwrap_or_default(),
-            is_over: is_over.clone(),
+            sign_in: sign_in.clone(),
             refresh: Arc::new(tokio::sync::Mutex::new(Refresh {
                 token,
                 next: None,
@@ -66,9 +94,10 @@ impl Refreshes {
         };
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Under the lock: `forget` removes what was put in before the session ended.
-        if is_over.load(Ordering::SeqCst) {
+        if sign_in.is_over() {
             return false;
         }
+        sign_in.add(claims, now);
         if entries.len() >= REMEMBERED {
             let now = now.as_duration().as_secs_f64();
             entries.retain(|_, entry| entry.ends > now);
@@ -84,31 +113,52 @@ impl Refreshes {
         entries.get(&identity(claims)).cloned()
     }
 
-    fn forget(&self, claims: &Map<String, Value>) {
+    fn is_empty(&self) -> bool {
+        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.is_empty()
+    }
+
+    /// Forgets a sign-in: the tokens that came of it.
+    fn forget(&self, claims: &Map<String, Value>) -> Vec<(String, i64)> {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(entry) = entries.get(&identity(claims)) else {
-            return;
+        let Some(entry) = entries.get(&identity(claims)).cloned() else {
+            return Vec::new();
         };
-        entry.is_over.store(true, Ordering::SeqCst);
-        entries.retain(|_, entry| !entry.is_over.load(Ordering::SeqCst));
+        entry.sign_in.is_over.store(true, Ordering::SeqCst);
+        entries.retain(|_, entry| !entry.sign_in.is_over());
+        entry.sign_in.tokens()
     }
 }
 
 impl Sso {
     /// Remembers the refresh token that came with an ID token.
-    pub(super) fn can_refresh(&self, claims: &Map<String, Value>, token: String, now: Timestamp) {
+    pub(crate) fn can_refresh(&self, claims: &Map<String, Value>, token: String, now: Timestamp) {
         self.refreshes.insert(claims, token, &Arc::default(), now);
     }
 
     /// The session of an ID token has ended: neither this token nor those that took its place are
-    /// refreshed any more, not even by a request that is under way.
-    pub(crate) fn forget(&self, claims: &Map<String, Value>) {
-        self.refreshes.forget(claims);
+    /// refreshed any more, not even by a request that is under way. Returns the ids of all of them
+    /// that may still be valid, and when they expire, in seconds.
+    pub(crate) fn forget(&self, claims: &Map<String, Value>) -> Vec<(String, i64)> {
+        self.refreshes.forget(claims)
+    }
+
+    /// The ids of the tokens that came of the same sign-in as this one, as far as this server
+    /// refreshed it: if one of them was revoked, perhaps by another server, none is valid.
+    pub(crate) fn of_same_sign_in(&self, claims: &Map<String, Value>) -> Vec<String> {
+        if self.refreshes.is_empty() {
+            return Vec::new();
+        }
+        let entry = self.refreshes.get(claims);
+        let tokens = entry
+            .map(|entry| entry.sign_in.tokens())
+            .unwrap_or_default();
+        tokens.into_iter().map(|(id, _)| id).collect()
     }
 
     /// An ID token to use in place of one, if there is a refresh token for it and the provider
     /// takes that.
-    pub(super) async fn refreshed(
+    pub(crate) async fn refreshed(
         self: &Arc<Self>,
         config: &Arc<SsoConfig>,
         claims: &Map<String, Value>,
@@ -117,10 +167,10 @@ impl Sso {
         let entry = self.refreshes.get(claims)?;
         // Else another request is at it, and the token that this one has still counts.
         let mut refresh = entry.refresh.try_lock_owned().ok()?;
-        let is_over = entry.is_over;
+        let sign_in = entry.sign_in;
         let known = refresh.next.clone();
         if known.is_some() {
-            return known.filter(|_| !is_over.load(Ordering::SeqCst));
+            return known.filter(|_| !sign_in.is_over());
         }
         if refresh.failed.is_some_and(|at| at.elapsed() < PAUSE) {
             return None;
@@ -130,11 +180,11 @@ impl Sso {
         // goes away must not keep the new one from being remembered.
         let asked = tokio::spawn(async move {
             let token = refresh.token.clone();
-            let answer = sso.refresh(&config, &token, (&claims, &is_over), now).await;
+            let answer = sso.refresh(&config, &token, (&claims, &sign_in), now).await;
             match answer {
                 Ok(token) => {
                     refresh.next.clone_from(&token);
-                    token.filter(|_| !is_over.load(Ordering::SeqCst))
+                    token.filter(|_| !sign_in.is_over())
                 }
                 Err(error) => {
                     refresh.failed = Some(Instant::now());
@@ -152,7 +202,7 @@ impl Sso {
         &self,
         config: &Arc<SsoConfig>,
         token: &str,
-        (claims, is_over): (&Map<String, Value>, &Arc<AtomicBool>),
+        (claims, sign_in): (&Map<String, Value>, &Arc<SignIn>),
         now: Timestamp,
     ) -> Result<Option<String>, ProviderError> {
         let provider = self.provider(config)?;
@@ -176,7 +226,7 @@ impl Sso {
             true => token.to_owned(),
             false => tokens.refresh_token,
         };
-        let is_kept = self.refreshes.insert(&new, kept, is_over, now);
+        let is_kept = self.refreshes.insert(&new, kept, sign_in, now);
         Ok(is_kept.then_some(tokens.id_token))
     }
 }
@@ -187,17 +237,27 @@ mod tests {
 
     #[test]
     fn a_session_that_ended_gets_no_other_token() {
-        let claims = |id: &str| Map::from_iter([("jti".to_owned(), Value::from(id))]);
-        let (refreshes, is_over, now) = (Refreshes::default(), Arc::default(), Timestamp::now());
-        for id in ["1", "2"] {
-            assert!(refreshes.insert(&claims(id), "r".to_owned(), &is_over, now));
+        let at = |second| Timestamp::from_second(second).expect("a time");
+        let claims = |id: &str, ends: i64| {
+            let claims = [("jti", Value::from(id)), ("exp", Value::from(ends))];
+            Map::from_iter(claims.map(|(name, value)| (name.to_owned(), value)))
+        };
+        let (refreshes, sign_in, now) = (Refreshes::default(), Arc::default(), at(1000));
+        for (id, ends, now) in [("0", 900, at(800)), ("1", 1100, now), ("2", 1200, now)] {
+            assert!(refreshes.insert(&claims(id, ends), "r".to_owned(), &sign_in, now));
         }
-        assert!(refreshes.insert(&claims("other"), "r".to_owned(), &Arc::default(), now));
-        refreshes.forget(&claims("1"));
-        assert!(refreshes.get(&claims("2")).is_none());
+        let other = claims("other", 1100);
+        assert!(refreshes.insert(&other, "r".to_owned(), &Arc::default(), now));
+        // Its provider gives two tokens the same id.
+        assert!(refreshes.insert(&claims("2", 1150), "r".to_owned(), &sign_in, now));
+        let ended = refreshes.forget(&claims("1", 1100));
+        assert_eq!(ended, [("1".to_owned(), 1100), ("2".to_owned(), 1200)]);
+        assert!(refreshes.get(&claims("2", 1200)).is_none());
+        assert!(refreshes.forget(&claims("1", 1100)).is_empty());
         // The provider answers a request that was under way.
-        assert!(!refreshes.insert(&claims("3"), "r".to_owned(), &is_over, now));
-        assert!(refreshes.get(&claims("3")).is_none());
-        assert!(refreshes.get(&claims("other")).is_some());
+        let third = claims("3", 1300);
+        assert!(!refreshes.insert(&third, "r".to_owned(), &sign_in, now));
+        assert!(refreshes.get(&third).is_none());
+        assert!(refreshes.get(&other).is_some());
     }
 }

@@ -79,46 +79,47 @@ pub fn charts() -> Vec<Call<State>> {
     ]
 }
 
+/// A package as paths of the core, and of the plugin for Helm, name it.
+macro_rules! below {
+    ($what:literal, $field:literal, $rest:literal) => {
+        &[
+            concat!(
+                "GET /core/packages/v1alpha1/",
+                $what,
+                "/plugin/{",
+                $field,
+                ".plugin.name}/{",
+                $field,
+                ".plugin.version}/c/{",
+                $field,
+                ".context.cluster}/ns/{",
+                $field,
+                ".context.namespace}/{",
+                $field,
+                ".identifier=**}",
+                $rest
+            ),
+            concat!(
+                "GET /plugins/helm/packages/v1alpha1/",
+                $what,
+                "/c/{",
+                $field,
+                ".context.cluster}/ns/{",
+                $field,
+                ".context.namespace}/{",
+                $field,
+                ".identifier=**}",
+                $rest
+            ),
+        ]
+    };
+}
+
 /// What kubeapps' dashboard reads, by the names and paths of kubeapps.
 pub fn kubeapps_core() -> Vec<Call<State>> {
     const SEE: Ask = Ask(Repositories, Get);
     const PACKAGES: &str = "kubeappsapis.core.packages.v1alpha1.PackagesService";
     const REPOSITORIES: &str = "kubeappsapis.core.packages.v1alpha1.RepositoriesService";
-    /// A package as paths of the core, and of the plugin for Helm, name it.
-    macro_rules! below {
-        ($what:literal, $field:literal, $rest:literal) => {
-            &[
-                concat!(
-                    "GET /core/packages/v1alpha1/",
-                    $what,
-                    "/plugin/{",
-                    $field,
-                    ".plugin.name}/{",
-                    $field,
-                    ".plugin.version}/c/{",
-                    $field,
-                    ".context.cluster}/ns/{",
-                    $field,
-                    ".context.namespace}/{",
-                    $field,
-                    ".identifier=**}",
-                    $rest
-                ),
-                concat!(
-                    "GET /plugins/helm/packages/v1alpha1/",
-                    $what,
-                    "/c/{",
-                    $field,
-                    ".context.cluster}/ns/{",
-                    $field,
-                    ".context.namespace}/{",
-                    $field,
-                    ".identifier=**}",
-                    $rest
-                ),
-            ]
-        };
-    }
     let rpc = |service: &str, name: &str| format!("{service}/{name}");
     vec![
         unary(
@@ -151,6 +152,23 @@ pub fn kubeapps_core() -> Vec<Call<State>> {
             ],
             Access::Lists(Ask(Applications, Get)),
             kubeapps::installed,
+        ),
+        // Before the next, whose paths these match, too.
+        unary(
+            &rpc(PACKAGES, "GetInstalledPackageResourceRefs"),
+            below!(
+                "installedpackages",
+                "installed_package_ref",
+                "/resourcerefs"
+            ),
+            needs(&[Ask(Applications, Get)]),
+            kubeapps::installed_resources,
+        ),
+        unary(
+            &rpc(PACKAGES, "GetInstalledPackageDetail"),
+            below!("installedpackages", "installed_package_ref", ""),
+            needs(&[Ask(Applications, Get)]),
+            kubeapps::installed_detail,
         ),
         unary(
             &rpc(REPOSITORIES, "GetPackageRepositorySummaries"),

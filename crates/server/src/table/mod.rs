@@ -129,14 +129,14 @@ mod tests {
         let table = table();
         assert_eq!(
             table.calls().len(),
-            126,
-            "the public services have 109 RPCs, the catalogue 10, and kubeapps 7"
+            128,
+            "the public services have 109 RPCs, the catalogue 10, and kubeapps 9"
         );
         let names: BTreeSet<&str> = table.calls().iter().map(|c| c.rpc.as_str()).collect();
-        assert_eq!(names.len(), 126);
+        assert_eq!(names.len(), 128);
         assert_eq!(
             table.calls().iter().map(|c| c.rest.len()).sum::<usize>(),
-            133,
+            137,
             "pod logs and packages have two paths"
         );
     }

@@ -4,6 +4,7 @@ use super::{APPS, GET, create, named};
 use crate::common::World;
 use http::Method;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use tiphys_api::Application;
 use tiphys_server::ports::Propagation;
 
@@ -86,6 +87,50 @@ async fn health_of_resources_comes_from_the_tree() {
         .map(|r| r.health.as_ref().map(|h| h.status.as_str()))
         .collect();
     assert_eq!(health, [Some("Healthy"), Some("Missing"), None]);
+
+    // Nobody has looked for it, or could.
+    let missing = async || {
+        let read: Application = world.grpc(GET, named("a")).await.expect("it is there");
+        read.status.resources[1].health.clone()
+    };
+    let status = |status: &str| json!({"status": {"sync": {"status": status}}});
+    world.store.control("a", &status("Unknown"));
+    assert_eq!(missing().await, None);
+    world.store.control("a", &status("OutOfSync"));
+    assert!(missing().await.is_some());
+    for (group, kind, is_told) in [
+        ("apps", "*", true),
+        ("", "Service", false),
+        ("", "*", false),
+    ] {
+        let mut tree = world.live.tree.lock().expect("not poisoned").clone();
+        let tree = Arc::make_mut(tree.as_mut().expect("a tree"));
+        let of = json!([{"group": group, "kind": kind, "message": "forbidden"}]);
+        tree.unreadable_kinds = serde_json::from_value(of).expect("kinds");
+        *world.live.tree.lock().expect("not poisoned") = Some(Arc::new(tree.clone()));
+        assert_eq!(missing().await.is_some(), is_told, "{group} {kind}");
+    }
+}
+
+/// What was not found has no uid, and neither has what was not asked for.
+#[tokio::test]
+async fn events_are_of_resources_that_were_found() {
+    let world = World::start().await;
+    create(&world, "a").await;
+    let tree = json!({"nodes": [
+        {"kind": "Pod", "version": "v1", "name": "p", "namespace": "n", "uid": "1"},
+        {"kind": "Service", "version": "v1", "name": "s", "namespace": "n"}
+    ]});
+    let tree = serde_json::from_value(tree).expect("a tree");
+    *world.live.tree.lock().expect("not poisoned") = Some(Arc::new(tree));
+    for (query, want) in [
+        ("resourceName=p&resourceUID=1", 200),
+        ("resourceName=s&resourceUID=", 400),
+    ] {
+        let path = format!("{APPS}/a/events?{query}&resourceNamespace=n");
+        let (status, body) = world.rest(Method::GET, &path, None).await;
+        assert_eq!(status, want, "{query}: {body}");
+    }
 }
 
 #[tokio::test]

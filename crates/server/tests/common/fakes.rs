@@ -67,6 +67,8 @@ pub struct FakeStore {
     changes: broadcast::Sender<StoreEvent>,
     /// How many patches to answer with a conflict before they succeed.
     pub conflicts: Mutex<u32>,
+    /// How many writes of whole Secrets to refuse before they succeed.
+    pub refused_secrets: Mutex<u32>,
     /// Namespaces other than `argocd` where Applications are allowed.
     pub permitted: Mutex<Vec<String>>,
     /// argocd-cm.
@@ -92,6 +94,7 @@ impl Default for FakeStore {
             inner: Mutex::default(),
             changes: broadcast::Sender::new(1024),
             conflicts: Mutex::default(),
+            refused_secrets: Mutex::default(),
             permitted: Mutex::default(),
             config: Mutex::default(),
             problem: Mutex::default(),
@@ -400,6 +403,12 @@ impl Store for FakeStore {
     }
 
     async fn put_secret(&self, secret: &SecretRecord) -> StoreResult<()> {
+        super::keys_are_valid(&secret.data)?;
+        let mut refused = self.refused_secrets.lock().expect("not poisoned");
+        if *refused > 0 {
+            *refused -= 1;
+            return Err(StoreError::Unavailable("try again".into()));
+        }
         self.lock()
             .secrets
             .insert(secret.name.clone(), secret.clone());
@@ -411,6 +420,7 @@ impl Store for FakeStore {
         name: &str,
         values: &BTreeMap<String, Vec<u8>>,
     ) -> StoreResult<()> {
+        super::keys_are_valid(values)?;
         let mut inner = self.lock();
         let secret = inner
             .secrets

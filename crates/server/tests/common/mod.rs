@@ -12,12 +12,12 @@ use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::{client::legacy, rt::TokioExecutor};
 use serde_json::{Value, json};
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 use tiphys_server::{
     Assets, Deps, Options, Server, Tls,
     access::{AdminOnly, Enforcer, PolicyEnforcer},
     audit::{AuditError, AuditOptions},
-    ports::{SecretRecord, Sources, Store as _},
+    ports::{SecretRecord, Sources, Store as _, StoreError},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{metadata::MetadataValue, transport::Channel};
@@ -33,6 +33,16 @@ pub const OTHER_HOST_KEY: &str =
     "AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl";
 pub const FINGERPRINT: &str = "eUXGGm1YGsMAS7vkcx6JOJdOGHPem5gQp4taiCfCLB8";
 pub const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
+
+/// Kubernetes takes no others in a Secret.
+fn keys_are_valid(data: &BTreeMap<String, Vec<u8>>) -> Result<(), StoreError> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let is_key = |key: &String| !key.is_empty() && key.len() <= 253 && key.chars().all(is_plain);
+    match data.keys().find(|key| !is_key(key)) {
+        Some(key) => Err(StoreError::Invalid(format!("a key is {key:?}"))),
+        None => Ok(()),
+    }
+}
 
 pub struct World {
     pub store: Arc<FakeStore>,

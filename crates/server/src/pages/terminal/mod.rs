@@ -244,7 +244,9 @@ async fn checked(state: &State, guard: &Guard, request: &Parts) -> Result<Asked,
     let tree = tree.unwrap_or_default();
     let is_its = tree.nodes.iter().any(|node| {
         let node = &node.resource_ref;
-        node.kind == "Pod" && node.name == asked.pod && node.namespace == asked.namespace
+        // Without a uid it is known from the status alone, and need not be this Application's.
+        let is_pod = node.group.is_empty() && node.kind == "Pod" && !node.uid.is_empty();
+        is_pod && node.name == asked.pod && node.namespace == asked.namespace
     });
     if !is_its {
         return Err(bad("Pod doesn't belong to specified app"));

@@ -485,7 +485,8 @@ pub async fn events(
         .map_err(|e| e.context("error getting app resources"))?;
     let part = tree.nodes.iter().chain(&tree.orphaned_nodes).any(|n| {
         let r = &n.resource_ref;
-        r.uid == uid && r.name == name && r.namespace == namespace
+        // What was not found has none, and neither have its events.
+        !uid.is_empty() && r.uid == uid && r.name == name && r.namespace == namespace
     });
     if !part {
         return Err(ApiError::invalid(format!(

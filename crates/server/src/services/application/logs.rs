@@ -259,6 +259,9 @@ fn pods(tree: &ApplicationTree, q: &ApplicationPodLogsQuery) -> Vec<LiveRef> {
             .iter()
             .filter(|n| below(n))
             .map(|n| n.resource_ref.uid.as_str())
+            // What was not found has none: it is nobody's parent, and need not be this
+            // Application's.
+            .filter(|uid| !uid.is_empty())
             .collect();
         inside.extend(found);
         if inside.len() == before {
@@ -384,7 +387,11 @@ mod tests {
             {"kind": "Deployment", "group": "apps", "name": "web", "uid": "1"},
             {"kind": "ReplicaSet", "group": "apps", "name": "web-1", "uid": "2", "parentRefs": [{"uid": "1"}]},
             {"kind": "Pod", "name": "web-1-a", "uid": "3", "parentRefs": [{"uid": "2"}]},
-            {"kind": "Pod", "name": "other", "uid": "4"}
+            {"kind": "Pod", "name": "other", "uid": "4"},
+            {"kind": "Job", "group": "batch", "name": "unfound"},
+            {"kind": "Pod", "name": "nobodys", "parentRefs": [{"uid": ""}]},
+            {"kind": "Pod", "name": "unfound", "uid": ""},
+            {"kind": "Pod", "name": "below", "uid": "5", "parentRefs": [{"uid": ""}]}
         ]}))
         .expect("a tree");
         let named = |q: serde_json::Value| {
@@ -401,7 +408,12 @@ mod tests {
             named(json!({"kind": "Pod", "resourceName": "other"})),
             ["other"]
         );
-        assert_eq!(named(json!({})), ["web-1-a", "other"]);
+        assert_eq!(named(json!({})), ["web-1-a", "other", "below"]);
+        // Without a uid, nothing is known to be there, or below something.
+        for kind in ["Job", "Pod"] {
+            let q = json!({"kind": kind, "resourceName": "unfound"});
+            assert!(named(q).is_empty(), "{kind}");
+        }
     }
 
     #[test]

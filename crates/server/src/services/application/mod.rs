@@ -19,8 +19,12 @@ pub mod watch;
 pub mod write;
 
 use crate::{ApiError, access::Authorized, ports::StoreError, server::State};
-use tiphys_api::{AppProject, Application, resource::ResourceNode, status::HealthStatus};
-use tiphys_engine::spec;
+use tiphys_api::{
+    AppProject, Application,
+    resource::{ApplicationTree, ResourceNode, ResourceRef},
+    status::HealthStatus,
+};
+use tiphys_engine::{spec, types::SyncStatus};
 
 /// The condition types that explain why there is nothing to show.
 const BLOCKING: [&str; 2] = ["ComparisonError", "InvalidSpecError"];
@@ -85,8 +89,12 @@ pub(crate) async fn with_health<A>(state: &State, app: Authorized<Application, A
         message: "Resource has not been created".into(),
         last_transition_time: None,
     };
+    // Else nobody has looked for what is not in the tree.
+    let is_compared = app.status.sync.status != SyncStatus::Unknown.as_str();
     let health = |node: &ResourceNode| {
-        let absent = node.resource_ref.uid.is_empty()
+        let absent = is_compared
+            && !is_unreadable(&tree, &node.resource_ref)
+            && node.resource_ref.uid.is_empty()
             && node.resource_version.is_empty()
             && node.created_at.is_none();
         node.health.clone().or_else(|| absent.then(missing))
@@ -102,6 +110,12 @@ pub(crate) async fn with_health<A>(state: &State, app: Authorized<Application, A
         resource.health = tree.nodes.iter().find(same).and_then(health);
     }
     app
+}
+
+/// Whether the kind of a resource could not be read.
+fn is_unreadable(tree: &ApplicationTree, resource: &ResourceRef) -> bool {
+    let mut kinds = tree.unreadable_kinds.iter();
+    kinds.any(|of| of.group == resource.group && (of.kind == "*" || of.kind == resource.kind))
 }
 
 /// The conditions that prevent a comparison, in one line; empty if there are none.

@@ -1,21 +1,27 @@
-//! What is installed: the Applications of charts, as kubeapps lists releases. Main function:
-//! [`installed`].
+//! What is installed: the Applications of charts, as kubeapps shows releases. Main functions:
+//! [`installed`], [`installed_detail`] and [`installed_resources`].
 //!
 //! The namespace of a package is the one that it is installed to, and its identifier the name of
 //! the Application.
 
-use super::{CLUSTER, icon_url, plugin, version_of};
-use crate::{ApiError, access::Guard, server::State};
+use super::{CLUSTER, icon_url, plugin, reference, version_of};
+use crate::{
+    ApiError, Code,
+    access::{Authorized, Get, Guard, find, read_charts},
+    server::State,
+};
+use serde_json::Value;
 use std::sync::Arc;
 use tiphys_api::{
     Application,
     constants::IN_CLUSTER,
     rpc::kubeapps::{
-        Context, InstalledRequest, InstalledResponse, InstalledStatus, InstalledSummary,
-        PackageAppVersion, Reference, VersionReference,
+        Context, InstalledDetail, InstalledDetailResponse, InstalledPackageRequest,
+        InstalledRequest, InstalledResponse, InstalledStatus, InstalledSummary, PackageAppVersion,
+        Reference, ResourceRef, ResourceRefsResponse, VersionReference,
     },
 };
-use tiphys_catalog::release::{Chosen, Origin};
+use tiphys_catalog::release::{Chosen, Origin, applied};
 
 /// The largest page.
 const MOST: usize = 500;
@@ -72,6 +78,95 @@ pub async fn installed(
     })
 }
 
+/// One package. What the caller may not see looks like what is not there.
+pub async fn installed_detail(
+    state: Arc<State>,
+    guard: Guard,
+    q: InstalledPackageRequest,
+) -> Result<InstalledDetailResponse, ApiError> {
+    let app = package(&state, &guard, q.installed_package_ref).await?;
+    let chosen = Chosen::all(&app).into_iter().next();
+    let chosen = chosen.ok_or_else(ApiError::denied)?;
+    let known = state.reach.chart_of(&app, chosen.source).await?;
+    let origin = known.as_ref().map(|known| &known.origin);
+    let summary = summary(&chosen, origin);
+    let available = origin.map(|origin| reference(&origin.repo.namespace, &origin.chart.id));
+    let source = chosen.source.clone();
+    let values = read_charts(move || applied(&source)).await?;
+    let detail = InstalledDetail {
+        installed_package_ref: summary.installed_package_ref,
+        pkg_version_reference: summary.pkg_version_reference,
+        name: summary.name,
+        current_version: summary.current_version,
+        values_applied: Value::Object(values).to_string(),
+        status: summary.status,
+        available_package_ref: available,
+        latest_version: summary.latest_version,
+        ..InstalledDetail::default()
+    };
+    Ok(InstalledDetailResponse {
+        installed_package_detail: Some(detail),
+    })
+}
+
+/// The resources of one package, as the last comparison found them.
+pub async fn installed_resources(
+    state: Arc<State>,
+    guard: Guard,
+    q: InstalledPackageRequest,
+) -> Result<ResourceRefsResponse, ApiError> {
+    let app = package(&state, &guard, q.installed_package_ref).await?;
+    let resources = app.status.resources.iter().map(|of| ResourceRef {
+        api_version: match &*of.group {
+            "" => of.version.clone(),
+            group => format!("{group}/{}", of.version),
+        },
+        kind: of.kind.clone(),
+        name: of.name.clone(),
+        namespace: of.namespace.clone(),
+    });
+    Ok(ResourceRefsResponse {
+        context: Some(context(&app)),
+        resource_refs: resources.collect(),
+    })
+}
+
+/// The Application of a package, as it is now.
+async fn package(
+    state: &State,
+    guard: &Guard,
+    wanted: Option<Reference>,
+) -> Result<Authorized<Application, Get>, ApiError> {
+    let wanted = wanted.unwrap_or_default();
+    let (context, name) = (wanted.context.unwrap_or_default(), wanted.identifier);
+    state.reach.ready().await;
+    // Those of other namespaces may have the same name, and be installed elsewhere.
+    let ours = &state.options.namespace;
+    let (seen, _) = state.reach.apps(guard);
+    let others = seen.iter().map(|app| &app.metadata);
+    let others = others.filter(|of| of.name == name && of.namespace != *ours);
+    let mut places = vec![ours.clone()];
+    places.extend(others.map(|of| of.namespace.clone()));
+    for place in places {
+        match find::<Get>(state, guard, Some(&place), &name, None).await {
+            Ok((app, _)) if is_in(&app, &context) && !Chosen::all(&app).is_empty() => {
+                return Ok(app);
+            }
+            Ok(_) => {}
+            Err(e) if e.code == Code::PermissionDenied => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Err(ApiError::denied())
+}
+
+fn context(app: &Application) -> Context {
+    Context {
+        cluster: cluster(app).to_owned(),
+        namespace: app.spec.destination.namespace.clone(),
+    }
+}
+
 /// The cluster that an Application is deployed to, as packages name it.
 fn cluster(app: &Application) -> &str {
     let of = &app.spec.destination;
@@ -101,10 +196,7 @@ fn summary(chosen: &Chosen<'_>, origin: Option<&Origin>) -> InstalledSummary {
     let icon = chart.and_then(|chart| chart.raw_icon.as_deref());
     InstalledSummary {
         installed_package_ref: Some(Reference {
-            context: Some(Context {
-                cluster: cluster(app).to_owned(),
-                namespace: app.spec.destination.namespace.clone(),
-            }),
+            context: Some(context(app)),
             identifier: app.metadata.name.clone(),
             plugin: Some(plugin()),
         }),

@@ -4,7 +4,7 @@
 mod installed;
 mod versions;
 
-pub use installed::installed;
+pub use installed::{installed, installed_detail, installed_resources};
 
 use super::catalog::release::version_of as shown_version;
 use crate::{

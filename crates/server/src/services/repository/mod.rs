@@ -7,7 +7,7 @@ pub(crate) use connections::Connections;
 
 use super::different;
 use crate::{
-    ApiError,
+    ApiError, Code,
     access::{
         Authorized, Create, CredentialUse, Delete, Get, Guard, Stored, Update, app_in_project,
         may_write,
@@ -433,7 +433,10 @@ pub async fn app_details(
     }
     let resolved = reach.sources(&main);
     let resolved = resolved.resolve(&source, &source.target_revision).await;
-    let (revision, _) = resolved.map_err(|e| ApiError::plain(e.message))?;
+    let (revision, _) = resolved.map_err(|e| match e.code {
+        Code::NotFound => ApiError::plain(format!("failed to list refs: {}", e.message)),
+        _ => ApiError::plain(e.message),
+    })?;
     // A source may refer to the Application's other sources.
     let refs = match app {
         Some(app) => render::refs(&state, &app, &app.spec.sources).await?,

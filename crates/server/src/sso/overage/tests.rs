@@ -1,7 +1,6 @@
 //! Groups that Entra ID leaves out, against something that stands in for Microsoft Graph.
 
-use crate::server::DexTls;
-use crate::sso::{Sso, SsoConfig, config::Graph};
+use crate::sso::{DexTls, Sso, SsoConfig, config::Graph};
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Map, Value, json};
 use std::{

@@ -57,7 +57,7 @@ words!(
 
 impl Action {
     /// The action as it appears in a question; `path` is empty for actions on a whole object.
-    pub(super) fn text(self, path: &str) -> String {
+    pub(crate) fn text(self, path: &str) -> String {
         match path {
             "" => self.word().to_owned(),
             path => format!("{}/{path}", self.word().trim_end_matches('/')),
@@ -102,7 +102,7 @@ impl Access {
     }
 }
 
-/// An action as a type: what an [`Authorized`](super::Authorized) allows the caller to do.
+/// An action as a type: what an `Authorized` object allows the caller to do.
 pub(crate) trait Verb: Send + std::marker::Sync + 'static {
     const ACTION: Action;
 }

@@ -1,15 +1,14 @@
 //! The browser's way to the identity provider and back: `/auth/login`, `/auth/callback`, and
 //! `/api/dex`, which is passed on to Dex.
 
-use super::{
-    config::SsoConfig,
-    oidc::{add_challenge, encoded, letters, verifier},
-    overage,
-    provider::Provider,
-    refresh::PAUSE,
-    state::LoginState,
+use crate::{
+    cookies::{COOKIE, pieces},
+    server::State,
+    sso::{
+        LoginState, PAUSE, Provider, ProviderError, SsoConfig, leaves_groups_out,
+        oidc::{add_challenge, encoded, letters, verifier},
+    },
 };
-use crate::{logout::pieces, role::COOKIE, server::State};
 use http::{
     HeaderMap, HeaderValue, Request, Response, StatusCode,
     header::{COOKIE as COOKIES, HOST, SET_COOKIE},
@@ -60,7 +59,7 @@ async fn provider(state: &State) -> Result<(Arc<SsoConfig>, Arc<Provider>, Vec<u
     Ok((config, provider, settings.signing_key.clone()))
 }
 
-fn unusable(e: super::ProviderError) -> Answer {
+fn unusable(e: ProviderError) -> Answer {
     tracing::error!(error = %e, "The identity provider cannot be used");
     text(StatusCode::INTERNAL_SERVER_ERROR, format!("{e}\n"))
 }
@@ -396,7 +395,7 @@ async fn finish(
     if config.refresh_below.is_some() && !tokens.refresh_token.is_empty() {
         state.sso.can_refresh(&claims, tokens.refresh_token, now);
     }
-    if !is_needed && overage::leaves_groups_out(&claims) {
+    if !is_needed && leaves_groups_out(&claims) {
         tracing::warn!(
             sub = subject,
             "The token names no groups, because the user is in more of them than Entra ID puts into \
@@ -413,12 +412,17 @@ fn plain(text: &str) -> String {
     text.chars().map(safe).take(1000).collect()
 }
 
-/// Where a browser goes after the end of its session, if the provider is to know of it.
-pub fn logout_target(config: &SsoConfig, headers: &HeaderMap, token: &str) -> Option<String> {
+/// Where a browser goes after the end of its session: to the provider, which is to know of it, if
+/// it gave the token.
+pub fn logout_target(
+    config: &SsoConfig,
+    headers: &HeaderMap,
+    token: Option<&str>,
+) -> Option<String> {
     let base = base(config, headers);
-    if config.logout_url.is_empty() {
+    let Some(token) = token.filter(|_| !config.logout_url.is_empty()) else {
         return base.map(str::to_owned);
-    }
+    };
     let value = |text: &str| encoded(&[("", text)]).trim_start_matches('=').to_owned();
     let target = config.logout_url.replace("{{token}}", &value(token));
     Some(target.replace("{{logoutRedirectURL}}", base.unwrap_or_default()))
@@ -438,12 +442,14 @@ const KEPT_BACK: [&str; 8] = [
 
 /// Passes a request on to Dex, whose pages browsers see below this server's address.
 pub async fn dex(state: Arc<State>, request: Request<Body>) -> Answer {
+    let nothing = || text(StatusCode::NOT_FOUND, "Not Found\n");
     let (config, provider, _) = match provider(&state).await {
         Ok(found) => found,
+        Err(answer) if answer.status() == StatusCode::NOT_FOUND => return nothing(),
         Err(answer) => return answer,
     };
     if !config.is_dex() {
-        return text(StatusCode::NOT_FOUND, "Not Found\n");
+        return nothing();
     }
     let path = request
         .uri()

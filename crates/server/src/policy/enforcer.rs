@@ -59,7 +59,7 @@ impl Enforcer for Everybody {
 
 /// Argo CD's message for a refusal. Where the message would reveal that something exists,
 /// [`ApiError::denied`] is used instead.
-pub(super) fn refusal(claims: Option<&Claims>, question: Question<'_>) -> ApiError {
+pub(crate) fn refusal(claims: Option<&Claims>, question: Question<'_>) -> ApiError {
     let Question {
         resource,
         action,
