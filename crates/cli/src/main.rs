@@ -4,6 +4,9 @@
 
 mod client;
 mod commands;
+mod failure;
+mod flags;
+mod kubectl;
 mod misuse;
 mod output;
 mod pace;
@@ -85,7 +88,11 @@ fn failed(failure: &client::Failure) -> ExitCode {
 }
 
 fn ended(result: Result<(), client::Failure>) -> ExitCode {
-    result.map_or_else(|failure| failed(&failure), |()| ExitCode::SUCCESS)
+    let complete = result.and_then(|()| {
+        let lost = output::lost().map(|why| format!("write /dev/stdout: {why}"));
+        lost.map_or(Ok(()), |message| Err(client::Failure::fatal(message)))
+    });
+    complete.map_or_else(|failure| failed(&failure), |()| ExitCode::SUCCESS)
 }
 
 fn main() -> ExitCode {
@@ -374,7 +381,11 @@ fn start(cli: Cli) -> ExitCode {
 }
 
 fn role_ended(result: anyhow::Result<()>) -> ExitCode {
-    match result {
+    let complete = result.and_then(|()| {
+        let lost = output::lost().map(|why| anyhow::anyhow!("write /dev/stdout: {why}"));
+        lost.map_or(Ok(()), Err)
+    });
+    match complete {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("error: {e:#}");

@@ -37,8 +37,10 @@ pub fn told(e: &clap::Error, program: fn() -> Command) -> ExitCode {
     if is_of_argo_cd && let Some(message) = flag_fault(e, &words, &program()) {
         output::print(&format!("Error: {message}\n"));
         if std::io::stderr().is_terminal() {
+            let meant = meant(e).map(|flag| format!("did you mean {flag}? "));
             eprintln!(
-                "hint: `{} --help` lists the flags",
+                "hint: {}`{} --help` lists the flags",
+                meant.unwrap_or_default(),
                 path(&words, &program())
             );
         }
@@ -120,6 +122,12 @@ fn path(words: &[String], program: &Command) -> String {
     let mut path = vec![program_name()];
     path.extend(verbs(words, program));
     path.join(" ")
+}
+
+/// The flag that was probably meant by one that does not exist.
+fn meant(e: &clap::Error) -> Option<String> {
+    let name = e.get(ContextKind::SuggestedArg)?.to_string();
+    Some(format!("--{}", name.trim_start_matches('-')))
 }
 
 /// What is wrong with a flag, in pflag's words; `None`: it is not about a flag.
@@ -249,6 +257,20 @@ mod tests {
                 .expect_err("it is wrong");
             let fault = flag_fault(&e, &words, &program());
             assert_eq!(fault.as_deref(), Some(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_misspelt_flag_is_recognised() {
+        for (line, expected) in [
+            ("tiphys app get a --ouput json", Some("--output")),
+            ("tiphys app sync a --prun", Some("--prune")),
+            ("tiphys app list --zzzzzz", None),
+        ] {
+            let e = crate::commands::adapt(Program::command())
+                .try_get_matches_from(line.split(' '))
+                .expect_err("it is wrong");
+            assert_eq!(meant(&e).as_deref(), expected, "{line}");
         }
     }
 }

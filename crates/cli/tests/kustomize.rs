@@ -93,6 +93,85 @@ fn compare(got: &str, want: &str) {
     }
 }
 
+const SEVERAL: &str = "\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a.b, namespace: One}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: one}
+";
+
+/// The names are those that kustomize 5.8.1 gives.
+#[test]
+fn a_folder_gets_a_file_for_each_object() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let kustomization = folder.path().join("kustomization.yaml");
+    let build = |texts: &str, out: &Path| {
+        fs::write(folder.path().join("all.yaml"), texts).expect("written");
+        fs::write(&kustomization, "resources: [all.yaml]\n").expect("written");
+        let words = [folder.path(), out].map(|path| path.to_str().expect("UTF-8"));
+        let words = ["kustomize", "build", words[0], "-o", words[1]];
+        tiphys_testkit::output_of(env!("CARGO_BIN_EXE_tiphys").as_ref(), &words)
+    };
+    let out = tempfile::tempdir().expect("a folder");
+    let ended = build(SEVERAL, out.path());
+    assert_eq!((ended.code, &*ended.stdout), (Some(0), ""), "{ended:?}");
+    let mut names: Vec<String> = fs::read_dir(out.path())
+        .expect("it is there")
+        .map(|entry| entry.expect("a file").file_name().into_string())
+        .collect::<Result<_, _>>()
+        .expect("UTF-8");
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            "default_apps_v1_deployment_d.yaml",
+            "one_v1_configmap_a.b.yaml",
+            "v1_namespace_one.yaml"
+        ]
+    );
+    let namespace = fs::read_to_string(out.path().join(&names[2])).expect("a file");
+    assert_eq!(
+        namespace,
+        "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: one\n"
+    );
+    // A name must not lead out of the folder.
+    let role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: \
+                ../../x}\n";
+    let refused = build(role, out.path());
+    assert!(
+        refused.code == Some(1) && refused.stderr.contains("cannot be written to the file"),
+        "{refused:?}"
+    );
+    let nowhere = build(SEVERAL, &out.path().join("no/file"));
+    assert_eq!(nowhere.code, Some(1), "{nowhere:?}");
+    assert!(
+        nowhere.stderr.contains("no/file: no such file"),
+        "{nowhere:?}"
+    );
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let ended = Command::new(env!("CARGO_BIN_EXE_tiphys"))
+        .args(["kustomize", "build", "base"])
+        .current_dir(folder().join("folders"))
+        .stdin(Stdio::null())
+        .stdout(writer)
+        .output()
+        .expect("the program starts");
+    let error = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!((ended.status.code(), &*error), (Some(0), ""));
+}
+
 /// Links are followed before the file is judged.
 #[test]
 fn files_outside_of_the_folder_are_refused() {

@@ -224,8 +224,10 @@ impl LocalConfig {
         if name.is_empty() {
             return Err(Failure::fatal("local config: current-context unset"));
         }
-        let undefined =
-            |what: &str, name: &str| Failure::fatal(format!("{what} '{name}' undefined"));
+        let undefined = |what: &str, name: &str| {
+            Failure::fatal(format!("{what} '{name}' undefined"))
+                .with_hint("`tiphys context` lists the contexts")
+        };
         let context = self
             .contexts
             .iter()

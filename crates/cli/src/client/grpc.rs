@@ -1,10 +1,10 @@
 //! Calls over gRPC, that is over HTTP/2. [`GrpcTransport`] is the main type.
 
-use super::{Connection, Failure, MAX_MESSAGE, hint::NO_SERVER, net, retry::Retries};
+use super::{Connection, Failure, MAX_MESSAGE, cause, net, retry::Retries};
+use crate::failure::hint::NO_SERVER;
 use futures::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
 use http::{Uri, uri::PathAndQuery};
 use hyper_util::rt::TokioIo;
-use std::error::Error as _;
 use tiphys_repo::net::endpoint;
 use tonic::{
     Code, Request, Status,
@@ -61,7 +61,7 @@ impl GrpcTransport {
                 Ok(channel) => return Ok(Self { channel, metadata }),
                 Err(e) => {
                     if !retries.wait().await {
-                        return Err(failed(cause(&e)));
+                        return Err(failed(innermost(&e)));
                     }
                 }
             }
@@ -149,18 +149,18 @@ impl GrpcTransport {
 fn lost(status: Status) -> Status {
     // Resets by the server have codes of their own.
     if status.code() == Code::Unknown && is_of_transport(&status) {
-        return Status::unavailable(format!("error reading from server: {}", status.message()));
+        return cause::broken(status.message());
     }
     status
 }
 
 /// Whether the connection failed, as opposed to the server's handler.
 pub fn is_of_transport(status: &Status) -> bool {
-    status.source().is_some()
+    cause::is_of_connection(status)
 }
 
 /// The innermost cause: tonic's own message is just "transport error".
-fn cause(e: &tonic::transport::Error) -> String {
+fn innermost(e: &tonic::transport::Error) -> String {
     let mut reason: &dyn std::error::Error = e;
     while let Some(inner) = reason.source() {
         reason = inner;

@@ -1,18 +1,18 @@
 //! The connection to an API server. [`Client`] is the main type: it makes calls by RPC name, over
 //! gRPC or gRPC-web. It must not know what the calls mean, or print anything except warnings.
 
+mod cause;
 mod config;
-mod failure;
 mod grpc;
-mod hint;
 mod net;
+mod noted;
 mod options;
 mod proxy;
 mod retry;
 mod web;
 
+pub use crate::failure::{Failure, exit};
 pub use config::{ContextRef, LocalConfig, Server, User};
-pub use failure::{Failure, exit};
 pub use net::{TlsProbe, probe};
 pub use options::{ConnectArgs, Connection, Core, FORWARDED};
 
@@ -82,7 +82,7 @@ impl Client {
             let result = self.once(path, request.clone()).await;
             let may_pass = result.as_ref().is_err_and(|e| self.may_pass(path, e));
             if !(may_pass && retries.wait().await) {
-                return result.map_err(|e| hint::noted(e, path));
+                return result.map_err(|e| noted::noted(e, path));
             }
         }
     }
@@ -162,7 +162,7 @@ impl Client {
             Some(grpc) => grpc
                 .send(path, messages)
                 .await
-                .map_err(|e| hint::noted(e, path)),
+                .map_err(|e| noted::noted(e, path)),
             None => Err(Status::unimplemented(
                 "files cannot be sent over gRPC-web: connect without --grpc-web",
             )),
@@ -191,7 +191,7 @@ impl Client {
             };
             let may_pass = begun.as_ref().is_err_and(|e| self.may_pass(path, e));
             if !(may_pass && retries.wait().await) {
-                return begun.map_err(|e| hint::noted(e, path));
+                return begun.map_err(|e| noted::noted(e, path));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The byte stream to the API server. Main functions: [`dial`] and [`probe`].
 
-use super::{Connection, Failure, hint::NO_SERVER, proxy};
+use super::{Connection, Failure, proxy};
+use crate::failure::hint::NO_SERVER;
 use std::io;
 use tiphys_repo::net::{self, Io, Tls};
 

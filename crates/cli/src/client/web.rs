@@ -1,7 +1,7 @@
 //! Calls over gRPC-web, that is over HTTP/1.1. [`WebTransport`] is the main type; it opens one
 //! connection per call.
 
-use super::{Connection, MAX_MESSAGE, grpc, net};
+use super::{Connection, MAX_MESSAGE, cause, grpc, net};
 use bytes::{Buf as _, Bytes, BytesMut};
 use futures::stream::{BoxStream, StreamExt as _, try_unfold};
 use http::{HeaderMap, Request, Response, StatusCode};
@@ -14,10 +14,6 @@ use tonic::{Code, ConnectError, Status};
 
 /// The bit that marks the last frame, which contains the status.
 const TRAILERS: u8 = 0x80;
-/// The message if the server was not reached at all.
-const UNREACHED: &str = "error reading from server: ";
-/// Before the code of HTTP that a call failed with.
-const FAILED_WITH: &str = " failed with status code ";
 
 /// There is no connection on which anything could have been sent.
 #[derive(Debug, thiserror::Error)]
@@ -77,17 +73,8 @@ impl WebTransport {
             .await
             .map_err(|e| unreached(&e))?;
         if response.status() != StatusCode::OK {
-            let message = format!(
-                "POST {scheme}://{}{target}{FAILED_WITH}{}",
-                c.server,
-                response.status().as_u16()
-            );
-            // A proxy before the server may want to know who asks; trying again changes nothing.
-            return Err(match response.status() {
-                StatusCode::UNAUTHORIZED => Status::unauthenticated(message),
-                StatusCode::FORBIDDEN => Status::permission_denied(message),
-                _ => Status::unknown(message),
-            });
+            let what = format!("POST {scheme}://{}{target}", c.server);
+            return Err(cause::answered(response.status(), &what));
         }
         // A call that failed immediately has its status in the headers.
         verdict(response.headers()).unwrap_or(Ok(()))?;
@@ -142,8 +129,7 @@ impl WebTransport {
 /// Whether the other side does not speak gRPC-web.
 pub fn is_of_transport(status: &Status) -> bool {
     grpc::is_of_transport(status)
-        || status.message().starts_with(UNREACHED)
-        || (status.code() == Code::Unknown && status.message().contains(FAILED_WITH))
+        || (status.code() == Code::Unknown && cause::answer_of_proxy(status).is_some())
 }
 
 /// Whether the call was surely not sent, over gRPC or gRPC-web: there was no connection for it.
@@ -155,10 +141,11 @@ pub fn is_unsent(status: &Status) -> bool {
 /// Whether a proxy says that there are too many requests, or that the server behind it is away. It
 /// is what `argocd` tries again, too.
 pub fn is_overloaded(status: &Status) -> bool {
-    let code = status.message().rsplit_once(FAILED_WITH);
-    let code = code.and_then(|(_, code)| code.parse::<u16>().ok());
-    let may_pass = |code| code == 429 || (code >= 500 && code != 501);
-    status.code() == Code::Unknown && code.is_some_and(may_pass)
+    let may_pass = |code: StatusCode| {
+        code == StatusCode::TOO_MANY_REQUESTS
+            || (code.is_server_error() && code != StatusCode::NOT_IMPLEMENTED)
+    };
+    cause::answer_of_proxy(status).is_some_and(may_pass)
 }
 
 fn frame(message: &[u8]) -> Bytes {
@@ -206,11 +193,11 @@ impl Frames {
             }
             match self.body.frame().await {
                 None => {
-                    return Ok(Frame::End(Err(Status::unavailable(
-                        "error reading from server: the stream ended without a status",
+                    return Ok(Frame::End(Err(cause::broken(
+                        "the stream ended without a status",
                     ))));
                 }
-                Some(Err(e)) => return Err(Status::unavailable(format!("{UNREACHED}{e}"))),
+                Some(Err(e)) => return Err(cause::broken(e)),
                 Some(Ok(part)) => match part.into_data() {
                     Ok(data) => self.buffer.extend_from_slice(&data),
                     Err(part) => {
@@ -323,10 +310,17 @@ mod tests {
             (404, false),
             (302, false),
         ] {
-            let message = format!("POST http://a/b{FAILED_WITH}{code}");
-            assert_eq!(is_overloaded(&Status::unknown(message)), expected, "{code}");
+            let http = StatusCode::from_u16(code).expect("a code");
+            let status = cause::answered(http, "POST http://a/b");
+            assert_eq!(is_overloaded(&status), expected, "{code}");
+            assert!(is_of_transport(&status) && !grpc::is_of_transport(&status));
+            // A server that says the same of something else is there.
+            let words = Status::new(status.code(), status.message());
+            assert!(!is_overloaded(&words) && !is_of_transport(&words));
         }
-        assert!(!is_overloaded(&Status::unknown("503")));
+        let who = cause::answered(StatusCode::UNAUTHORIZED, "POST http://a/b");
+        assert_eq!(who.code(), Code::Unauthenticated);
+        assert!(!is_of_transport(&who));
     }
 
     #[test]

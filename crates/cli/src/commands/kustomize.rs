@@ -13,7 +13,7 @@ use crate::client::{Failure as Exit, reason};
 use std::{
     collections::BTreeMap,
     env, fs,
-    io::Write as _,
+    io::{self, Write as _},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -48,7 +48,7 @@ pub struct Build {
     /// The folder with the kustomization, or its URL in a repository
     #[arg(value_name = "DIR", default_value = ".")]
     folder: String,
-    /// Write the output to this file
+    /// Write the output to this file, or each object to a file in this folder
     #[arg(long, short = 'o', value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -218,15 +218,25 @@ impl Build {
             Exit::exit(1)
         };
         let options = self.flags.options().map_err(failed)?;
-        let yaml = self.yaml(&options).map_err(failed)?;
-        let written = match &self.output {
-            Some(path) => fs::write(path, yaml),
-            None => std::io::stdout().write_all(yaml.as_bytes()),
-        };
-        written.map_err(|error| failed(reason(&error)))
+        let built = self.built(&options).map_err(failed)?;
+        self.write(&built).map_err(failed)
     }
 
-    fn yaml(&self, options: &BuildOptions) -> Result<String, String> {
+    fn write(&self, built: &Built) -> Result<(), String> {
+        let yaml = || built.yaml().map_err(|error| error.to_string());
+        match &self.output {
+            Some(folder) if folder.is_dir() => {
+                let files = built.files().map_err(|error| error.to_string())?;
+                files
+                    .iter()
+                    .try_for_each(|(name, yaml)| write(&folder.join(name), yaml))
+            }
+            Some(file) => write(file, &yaml()?),
+            None => print(&yaml()?),
+        }
+    }
+
+    fn built(&self, options: &BuildOptions) -> Result<Built, String> {
         let local;
         let top = match Top::of_argument(&self.folder) {
             Top::Folder(folder) => {
@@ -252,6 +262,21 @@ impl Build {
         };
         let built = job.run()?;
         built.warnings.iter().for_each(|line| eprintln!("{line}"));
-        built.yaml().map_err(|error| error.to_string())
+        Ok(built)
+    }
+}
+
+fn write(file: &Path, yaml: &str) -> Result<(), String> {
+    fs::write(file, yaml).map_err(|error| format!("open {}: {}", file.display(), reason(&error)))
+}
+
+/// A closed pipe (`| head`) is not an error.
+fn print(yaml: &str) -> Result<(), String> {
+    let mut out = io::stdout().lock();
+    match out.write_all(yaml.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(format!("write /dev/stdout: {}", reason(&error)))
+        }
+        _ => Ok(()),
     }
 }

@@ -16,7 +16,6 @@ mod context;
 mod core;
 mod diff;
 mod edit;
-mod examples;
 mod fetched;
 mod files;
 mod forward;
@@ -39,14 +38,16 @@ mod secrets;
 mod sso;
 mod version;
 
-pub use apply::kube::KubeArgs;
+pub use crate::{
+    flags::{ARGO_CD, adapt},
+    kubectl::kube::KubeArgs,
+};
 
 use crate::{
     client::{Client, ConnectArgs, Failure},
     output::{self, log},
 };
-use clap::{Arg, ArgAction, Command};
-use std::any::TypeId;
+use clap::Command;
 
 #[derive(clap::Subcommand)]
 pub enum ClientCommand {
@@ -124,28 +125,6 @@ impl LocalCommand {
     }
 }
 
-/// The commands that are Argo CD's.
-pub const ARGO_CD: [&str; 16] = [
-    "account",
-    "admin",
-    "app",
-    "appset",
-    "cert",
-    "cluster",
-    "completion",
-    "configure",
-    "context",
-    "gpg",
-    "login",
-    "logout",
-    "proj",
-    "relogin",
-    "repo",
-    "repocreds",
-];
-/// Those of them that refuse words which mean nothing to them. The others ignore them.
-const STRICT: [&str; 4] = ["get-user-info", "relogin", "update-password", "validate"];
-
 /// Runs a command. `program` is the whole clap command, for which `completion` prints a script.
 pub async fn run(
     command: ClientCommand,
@@ -201,99 +180,6 @@ fn list_document<T: serde::Serialize>(items: &[T], format: &str) -> Result<Strin
     output::document(&items, format)
 }
 
-/// Accepts flags in Go's form (`--prune`, `--prune=true`, `--prune=false`; `--password -x`), and
-/// adds examples to the help.
-pub fn adapt(command: Command) -> Command {
-    let command = adapt_flags(command).mut_subcommands(|sub| {
-        if ARGO_CD.contains(&sub.get_name()) {
-            ignore_words(sub)
-        } else {
-            sub
-        }
-    });
-    examples::add(command, "")
-}
-
-/// Lets commands without arguments ignore all words, as Go's do.
-fn ignore_words(command: Command) -> Command {
-    if command.has_subcommands() {
-        return command.mut_subcommands(ignore_words);
-    }
-    if STRICT.contains(&command.get_name()) || command.get_positionals().next().is_some() {
-        return command;
-    }
-    command.arg(Arg::new("ignored").num_args(0..).hide(true))
-}
-
-fn adapt_flags(command: Command) -> Command {
-    let global: Vec<Arg> = command
-        .get_arguments()
-        .filter(|a| a.is_global_set())
-        .cloned()
-        .collect();
-    command
-        .mut_args(adapt_flag)
-        .mut_subcommands(|sub| match sub.get_name() {
-            "up" => sub.mut_args(takes_any_value),
-            "control-plane" => sub,
-            "asset-syncer" | "apprepository-controller" => sub,
-            "admin" | "apply" | "diff" | "helm" | "install" | "server" => {
-                without(adapt_flags(sub), &global)
-            }
-            _ => adapt_flags(sub),
-        })
-}
-
-/// Hides the flags for our API in commands that use a cluster.
-fn without(command: Command, global: &[Arg]) -> Command {
-    let has = |arg: &Arg| command.get_arguments().any(|a| a.get_id() == arg.get_id());
-    let hidden: Vec<Arg> = global
-        .iter()
-        .filter(|a| !has(a))
-        .map(|a| adapt_flag(a.clone()).hide(true))
-        .collect();
-    command.args(hidden)
-}
-
-/// As in Go, a flag with a value takes the next word, whatever it begins with: `--password -x`.
-fn takes_any_value(arg: Arg) -> Arg {
-    let has_value = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append)
-        && arg.get_num_args().is_none_or(|n| n.min_values() == 1);
-    if has_value && !arg.is_positional() {
-        arg.allow_hyphen_values(true)
-    } else {
-        arg
-    }
-}
-
-fn adapt_flag(arg: Arg) -> Arg {
-    if arg.get_value_parser().type_id() != TypeId::of::<bool>() {
-        return takes_any_value(arg);
-    }
-    let has_default = matches!(arg.get_action(), ArgAction::SetTrue);
-    let arg = arg
-        .action(ArgAction::Set)
-        .num_args(0..=1)
-        .require_equals(true)
-        .default_missing_value("true")
-        .hide_possible_values(true);
-    let arg = arg.value_parser(go_bool).value_name("BOOL");
-    if has_default {
-        arg.default_value("false").hide_default_value(true)
-    } else {
-        arg
-    }
-}
-
-/// The values that `strconv.ParseBool` accepts.
-fn go_bool(text: &str) -> Result<bool, String> {
-    match text {
-        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
-        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
-        _ => Err("must be true or false".into()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -317,6 +203,29 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         adapt(<Program as clap::CommandFactory>::command()).debug_assert();
+    }
+
+    /// Scripts add flags of their own to those that all their commands have.
+    #[test]
+    fn the_last_of_repeated_flags_counts() {
+        let matches = |words: &[&str]| {
+            let program = adapt(<Program as clap::CommandFactory>::command());
+            let found = program.try_get_matches_from([&["tiphys", "app"], words].concat());
+            let found = found.unwrap_or_else(|e| panic!("{words:?}: {e}"));
+            let app = found.subcommand().expect("app").1;
+            app.subcommand().expect("its verb").1.clone()
+        };
+        let list = matches(&[
+            "list", "--server", "a", "-o", "name", "--server", "b", "-o", "wide",
+        ]);
+        let text = |id: &str| list.get_one::<String>(id).map(String::as_str);
+        assert_eq!((text("server"), text("output")), (Some("b"), Some("wide")));
+        let sync = matches(&["sync", "x", "--prune", "--prune=false", "--prune"]);
+        assert_eq!(sync.get_one::<bool>("prune"), Some(&true));
+        // A flag with several values keeps them all.
+        let sync = matches(&["sync", "x", "--resource", ":A:a", "--resource", ":B:b"]);
+        let resources = sync.get_many::<String>("resource").into_iter().flatten();
+        assert_eq!(resources.collect::<Vec<_>>(), [":A:a", ":B:b"]);
     }
 
     /// An argument with the name of a flag for all commands would change where these connect to.

@@ -1,22 +1,36 @@
 //! Questions to the user. Answers are read from standard input, one line each.
 
-use crate::{client::Failure, output};
-use std::io::{BufRead as _, IsTerminal as _};
+mod hidden;
 
-fn line() -> Result<String, Failure> {
+use crate::{client::Failure, output};
+use hidden::Hidden;
+use std::io::BufRead as _;
+
+/// `cut` takes away what is not part of the answer.
+fn line(cut: fn(&str) -> &str) -> Result<String, Failure> {
     let mut text = String::new();
     match std::io::stdin().lock().read_line(&mut text) {
         Ok(0) => Err(Failure::error("EOF")),
-        Ok(_) => Ok(text.trim().to_owned()),
+        Ok(_) => Ok(cut(&text).to_owned()),
         Err(e) => Err(Failure::error(format!("cannot read the answer: {e}"))),
     }
 }
 
+/// Without the end of the line: a password may begin or end with a space.
+fn whole(line: &str) -> &str {
+    let line = line.strip_suffix('\n').unwrap_or(line);
+    line.strip_suffix('\r').unwrap_or(line)
+}
+
 /// Asks until the answer is not empty.
 pub fn text(label: &str) -> Result<String, Failure> {
+    asked(label, str::trim)
+}
+
+fn asked(label: &str, cut: fn(&str) -> &str) -> Result<String, Failure> {
     loop {
         output::print(&format!("{label}: "));
-        let answer = line()?;
+        let answer = line(cut)?;
         if !answer.is_empty() {
             return Ok(answer);
         }
@@ -31,35 +45,11 @@ pub fn password() -> Result<String, Failure> {
 /// The same under another label.
 pub fn secret(label: &str) -> Result<String, Failure> {
     let hidden = Hidden::start();
-    let answer = text(label);
+    let answer = asked(label, if hidden.is_some() { whole } else { str::trim });
     if hidden.is_some() {
         output::print("\n");
     }
     answer
-}
-
-/// Disables the terminal's echo while it exists.
-struct Hidden;
-
-impl Hidden {
-    fn start() -> Option<Self> {
-        let is_hidden = std::io::stdin().is_terminal() && Self::echo("-echo");
-        // Made only then: its end shows what is typed again.
-        is_hidden.then(|| Self)
-    }
-
-    fn echo(mode: &str) -> bool {
-        std::process::Command::new("stty")
-            .arg(mode)
-            .status()
-            .is_ok_and(|s| s.success())
-    }
-}
-
-impl Drop for Hidden {
-    fn drop(&mut self) {
-        Self::echo("echo");
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +71,7 @@ fn answer(text: &str, all: bool) -> Option<Answer> {
 fn ask(message: &str, all: bool) -> Result<Answer, Failure> {
     loop {
         output::print(message);
-        if let Some(answer) = answer(&line()?, all) {
+        if let Some(answer) = answer(&line(str::trim)?, all) {
             return Ok(answer);
         }
     }
@@ -99,6 +89,13 @@ pub fn proceed_or_all(message: &str) -> Result<Answer, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_password_keeps_its_spaces() {
+        for (line, expected) in [(" a b \n", " a b "), ("a\t\r\n", "a\t"), ("a", "a")] {
+            assert_eq!(whole(line), expected);
+        }
+    }
 
     #[test]
     fn answers() {

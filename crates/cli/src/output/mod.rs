@@ -9,19 +9,38 @@ pub mod table;
 pub mod time;
 pub mod tree;
 
-use crate::client::Failure;
+use crate::failure::Failure;
 use serde::Serialize;
-use std::io::Write as _;
+use std::{
+    io::{self, Write as _},
+    sync::OnceLock,
+};
+use tiphys_repo::net::reason;
 
-/// Writes to standard output. A closed pipe (`| head`) is not an error.
+/// Why something that was printed did not arrive.
+static LOST: OnceLock<String> = OnceLock::new();
+
+/// Writes to standard output. A closed pipe (`| head`) is not an error; any other error is kept for
+/// [`lost`].
 pub fn print(text: &str) {
     try_print(text);
 }
 
+/// Why output got lost, such as on a full disk: a command must not end as if all were printed.
+pub fn lost() -> Option<&'static str> {
+    LOST.get().map(String::as_str)
+}
+
 /// The same; false: nobody reads it any more, so that whoever prints without end can end.
 pub fn try_print(text: &str) -> bool {
-    let mut out = std::io::stdout().lock();
+    let mut out = io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    if let Err(e) = &written
+        && e.kind() != io::ErrorKind::BrokenPipe
+    {
+        // The first error says it; another thread may have been faster.
+        let _ = LOST.set(reason(e));
+    }
     written.is_ok()
 }
 
@@ -63,6 +82,7 @@ pub fn document(value: &impl Serialize, format: &str) -> Result<String, Failure>
 
 pub fn unknown_format(format: &str) -> Failure {
     Failure::error(format!("unknown output format: {format}"))
+        .with_hint("the command's --help lists the formats that -o takes")
 }
 
 #[cfg(test)]

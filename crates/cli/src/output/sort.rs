@@ -3,7 +3,7 @@
 //! A list says which fields have a name; any other is a path in the JSON of its items, as in
 //! `kubectl get --sort-by`. It must not know what the items are.
 
-use crate::client::Failure;
+use crate::failure::Failure;
 use serde::Serialize;
 use serde_json::Value;
 use std::cmp::Ordering;

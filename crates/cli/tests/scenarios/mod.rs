@@ -16,6 +16,7 @@ mod dropin;
 mod good;
 mod hooks;
 mod limits;
+mod local_folder;
 mod outage;
 mod pods;
 mod renderer;

@@ -951,3 +951,17 @@ fn with_tls_what_is_printed_works_and_nothing_is_served_without() {
     assert!(!plain.starts_with("HTTP/1.1 200"), "{plain}");
     assert_eq!(tiphys.interrupt().code, Some(0));
 }
+
+/// The flags for a server that is asked would only hide the others.
+#[test]
+fn help_shows_what_means_something() {
+    for (command, own) in [("up", "--loglevel"), ("kustomize build", "--enable-helm")] {
+        let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+        let help = output_of(&program(), &words).stdout;
+        assert!(help.contains(own), "{help}");
+        assert!(
+            !help.contains("--grpc-web") && !help.contains("--auth-token"),
+            "{help}"
+        );
+    }
+}

@@ -184,6 +184,10 @@ impl Trial {
     fn health(&self) -> Result<String, Failure> {
         match health::assess_with(&self.object, &self.customizations) {
             Err(error) => Err(Failure::error(error.to_string())),
+            // A script ran, and returned no health.
+            Ok(None) if self.customizations.judges_health(&self.object) => {
+                Ok("STATUS: \nMESSAGE: \n".to_owned())
+            }
             Ok(None) => Ok(format!(
                 "Health script is not configured for {}\n",
                 self.kind()
@@ -261,12 +265,14 @@ impl Trial {
     }
 
     fn ignore_resource_updates(&self) -> Result<String, Failure> {
-        let said = self.customizations.exact(&self.object);
+        let Some(said) = self.customizations.exact(&self.object) else {
+            return Ok(format!("No overrides configured for {}\n", self.kind()));
+        };
         let (rules, status) = self.customizations.updates().ignored();
         self.without_ignored(&Ignored {
             setting: "ignoreResourceUpdates",
             title: "Ignore resource updates",
-            said: said.map(|c| &c.ignore_resource_updates),
+            said: Some(&said.ignore_resource_updates),
             rules,
             status,
         })
@@ -326,6 +332,8 @@ apiVersion: v1
 kind: ConfigMap
 data:
   resource.customizations.health.x.io_X: return {status = 'Degraded', message = obj.spec.why}
+  resource.customizations.health.x.io_Silent: return {}
+  resource.customizations.health.x.io_Failing: error('why', 0)
   resource.customizations.ignoreDifferences.x.io_X: 'jsonPointers: [/spec/why]'
   resource.customizations.ignoreResourceUpdates.x.io_X: 'jqPathExpressions: [.spec.when]'
   resource.customizations.actions.x.io_X: |
@@ -397,6 +405,18 @@ data:
         ] {
             assert_eq!(got.ok().as_deref(), Some(expected));
         }
+        let silent = trial("apiVersion: x.io/v1\nkind: Silent\nmetadata: {name: s}\n").await;
+        assert_eq!(good(silent.health()), "STATUS: \nMESSAGE: \n");
+        assert_eq!(
+            good(silent.ignore_resource_updates()),
+            "Ignore resource updates are not configured for 'x.io/Silent'\n"
+        );
+        let failing = "apiVersion: x.io/v1\nkind: Failing\nmetadata: {name: f, namespace: ns}\n";
+        let failed = trial(failing).await.health().expect_err("its script fails");
+        assert_eq!(
+            failed.message,
+            "failed to get resource health for ns/f: why"
+        );
         let changed = good(configured.run_action("a", &w));
         assert!(
             changed.starts_with("Following fields have been changed:\n\n")
@@ -418,7 +438,7 @@ data:
         );
         assert_eq!(
             good(other.ignore_resource_updates()),
-            "Ignore resource updates are not configured for '/ConfigMap'\n"
+            "No overrides configured for '/ConfigMap'\n"
         );
         assert!(configured.run_action("c", &[]).is_err() && parameter("w").is_err());
     }

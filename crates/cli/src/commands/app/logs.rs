@@ -110,7 +110,7 @@ async fn read(client: &Client, query: ApplicationPodLogsQuery) -> Result<End, Fa
     let follow = query.follow.unwrap_or(false);
     let failed = |e: Status| {
         let e = Failure::from(e);
-        Failure::fatal(format!("stream read failed: {e}"))
+        Failure::fatal(format!("stream read failed: {e}")).with_hint(e.hint)
     };
     let mut lines = client
         .stream::<_, LogEntry>("/application.ApplicationService/PodLogs", query)

@@ -83,6 +83,7 @@ fn entry(app: &Application, id: Option<i64>) -> Result<&RevisionHistory, Failure
         Failure::error(format!(
             "application '{name}' does not have deployment id '{id}' in history"
         ))
+        .with_hint("`tiphys app history APP` lists the ids")
     })
 }
 

@@ -315,18 +315,19 @@ impl DirectoryOptions {
             };
             texts.iter().map(parse).collect()
         };
-        d.jsonnet
-            .tlas
-            .extend(variables(&self.jsonnet_tla_str, false));
+        // In the order of the flags' names, as argocd adds them.
         d.jsonnet
             .tlas
             .extend(variables(&self.jsonnet_tla_code, true));
         d.jsonnet
-            .ext_vars
-            .extend(variables(&self.jsonnet_ext_var_str, false));
+            .tlas
+            .extend(variables(&self.jsonnet_tla_str, false));
         d.jsonnet
             .ext_vars
             .extend(variables(&self.jsonnet_ext_var_code, true));
+        d.jsonnet
+            .ext_vars
+            .extend(variables(&self.jsonnet_ext_var_str, false));
         d.jsonnet.libs.extend(self.jsonnet_libs.iter().cloned());
     }
 }
@@ -456,7 +457,11 @@ impl KustomizeOptions {
             }
         }
         for text in &self.kustomize_replica {
-            let (name, count) = pair(text, "parameter of the form: name=count")?;
+            let (name, count) = text.split_once('=').ok_or_else(|| {
+                Failure::fatal(format!(
+                    "expected parameter of the form: name=count. Received: {text}"
+                ))
+            })?;
             let int_val = count.parse().map_err(|_| {
                 Failure::fatal(format!(
                     "expected a number of replicas but received: {text}"
@@ -537,6 +542,28 @@ mod tests {
             source.kustomize.map(|k| k.images),
             Some(vec!["web:2".to_owned(), "db=x:1".into()])
         );
+    }
+
+    #[test]
+    fn jsonnet_variables_are_in_argo_cd_s_order() {
+        let mut source = ApplicationSource::default();
+        let options = SourceOptions {
+            directory: DirectoryOptions {
+                jsonnet_tla_str: vec!["a=b".into()],
+                jsonnet_tla_code: vec!["c=1".into()],
+                jsonnet_ext_var_str: vec!["d=e".into()],
+                jsonnet_ext_var_code: vec!["f=2".into()],
+                ..Default::default()
+            },
+            ..Default::default()
+        };
+        options.apply(&mut source).expect("valid");
+        let directory = source.directory.expect("it has variables");
+        let names = |variables: &[JsonnetVar]| -> Vec<String> {
+            variables.iter().map(|v| v.name.clone()).collect()
+        };
+        assert_eq!(names(&directory.jsonnet.tlas), ["c", "a"]);
+        assert_eq!(names(&directory.jsonnet.ext_vars), ["f", "d"]);
     }
 
     #[test]

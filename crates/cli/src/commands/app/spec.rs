@@ -132,6 +132,9 @@ impl AppOptions {
             None => app.spec.source.get_or_insert_default(),
         };
         self.source.apply(source)?;
+        if let Some(name) = &self.source_name {
+            source.name.clone_from(name);
+        }
         if !self.parameter.is_empty() {
             let is_helm = source.helm.is_some()
                 || (source.kustomize.is_none()
@@ -367,5 +370,14 @@ mod tests {
     fn a_name_of_a_source_changes_nothing() {
         assert!(options(|o| o.source_name = Some("a".into())).is_empty());
         assert!(!options(|o| o.project = Some("a".into())).is_empty());
+    }
+
+    #[test]
+    fn a_new_source_gets_its_name() {
+        let mut app = Application::default();
+        let o = options(|o| o.source_name = Some("web".into()));
+        o.apply(&mut app, None).expect("nothing says otherwise");
+        let name = app.spec.source.as_ref().map(|source| source.name.clone());
+        assert_eq!(name, Some("web".to_owned()));
     }
 }

@@ -8,18 +8,22 @@ mod documents;
 mod edit;
 mod editor;
 pub mod explain;
-pub mod failure;
 mod flags;
-pub mod kube;
 mod last_applied;
 mod print;
 pub mod read;
 pub mod source;
 
-use crate::client::Failure as Exit;
-use failure::Trouble;
+pub use crate::kubectl::{failure, kube};
+
+use crate::{
+    client::Failure as Exit,
+    kubectl::{
+        failure::Trouble,
+        kube::{KubeArgs, Target},
+    },
+};
 use flags::ApplyFlags;
-use kube::{KubeArgs, Target};
 use print::Printer;
 use read::Found;
 use serde_json::Value;

@@ -24,7 +24,7 @@ use tiphys_api::{
     },
 };
 use tiphys_appset::reconcile::{Change, Existing, Plan, Settings, plan};
-use tiphys_engine::spec::Destination;
+use tiphys_engine::spec::{Destination, in_cluster};
 
 #[derive(clap::Args)]
 pub struct PlanCommand {
@@ -60,9 +60,15 @@ impl PlanCommand {
             policy: self.policy,
             ..Settings::default()
         };
-        let (plan, live, rollout) = planned(&client, &set, &settings).await?;
+        let Planned {
+            plan,
+            live,
+            rollout,
+            unseen,
+        } = planned(&client, &set, &settings).await?;
         let report = Report {
             rollout,
+            unseen,
             ..Report::new(&set, &plan, &live)
         };
         output::print(&match self.output.as_str() {
@@ -106,13 +112,33 @@ impl PlanCommand {
     }
 }
 
-/// What the controller would do now, the Applications of the set's namespace, and in which order it
-/// would sync those of the set.
+struct Planned {
+    /// What the controller would do now.
+    plan: Plan,
+    /// The Applications of the set's namespace.
+    live: Vec<Application>,
+    /// In which order it would sync those of the set.
+    rollout: Option<Rollout>,
+    /// Destinations that are no clusters of the user's list.
+    unseen: BTreeSet<String>,
+}
+
+/// The addresses among the destinations that the known clusters do not have.
+fn unseen(generated: &[Application], clusters: &[Destination]) -> BTreeSet<String> {
+    let local = in_cluster().server;
+    let servers = generated.iter().map(|app| &app.spec.destination.server);
+    let is_known = |server: &String| clusters.iter().any(|known| known.server == *server);
+    servers
+        .filter(|server| !server.is_empty() && **server != local && !is_known(server))
+        .cloned()
+        .collect()
+}
+
 async fn planned(
     client: &Client,
     set: &ApplicationSet,
     settings: &Settings,
-) -> Result<(Plan, Vec<Application>, Option<Rollout>), Failure> {
+) -> Result<Planned, Failure> {
     let request = ApplicationSetGenerateRequest {
         application_set: Some(set.clone()),
     };
@@ -141,7 +167,14 @@ async fn planned(
         name: cluster.name,
         project: cluster.project,
     });
-    let clusters: Vec<Destination> = clusters.collect();
+    let mut clusters: Vec<Destination> = clusters.collect();
+    // The list has only those that the user may see: whether there are others is left open.
+    let unseen = unseen(&generated.applications, &clusters);
+    clusters.extend(unseen.iter().map(|server| Destination {
+        server: server.clone(),
+        name: String::new(),
+        project: String::new(),
+    }));
     let existing = Existing {
         applications: &live,
         projects: &projects,
@@ -150,7 +183,12 @@ async fn planned(
     let now = Timestamp::now().into();
     let plan = plan(set, Ok(&generated.applications), &existing, settings, now);
     let rollout = Rollout::of(set, &generated.applications);
-    Ok((plan, live, rollout))
+    Ok(Planned {
+        plan,
+        live,
+        rollout,
+        unseen,
+    })
 }
 
 /// A change of an Application: its fields before and after.
@@ -182,6 +220,9 @@ struct Report {
     problems: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rollout: Option<Rollout>,
+    /// Destinations that may not exist.
+    #[serde(rename = "unknownClusters", skip_serializing_if = "BTreeSet::is_empty")]
+    unseen: BTreeSet<String>,
 }
 
 impl Report {
@@ -195,6 +236,7 @@ impl Report {
             held_create: Vec::new(),
             problems: plan.refused.values().cloned().collect(),
             rollout: None,
+            unseen: BTreeSet::new(),
         };
         for change in plan.writes.iter().chain(&plan.deletes) {
             match change {
@@ -273,6 +315,12 @@ impl Report {
         for problem in &self.problems {
             out += &format!("\n{problem}\n");
         }
+        for server in &self.unseen {
+            out += &format!(
+                "\nThe cluster {server} is not known to you: if there is none, its Applications \
+                 are refused\n"
+            );
+        }
         if !out.is_empty() {
             out.push('\n');
         }
@@ -305,5 +353,50 @@ fn is_empty(value: &Value) -> bool {
         Value::Array(items) => items.is_empty(),
         Value::Object(fields) => fields.is_empty(),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The user's list may lack it, or it may not exist.
+    #[test]
+    fn clusters_that_are_not_known_are_named() {
+        let app = |destination: Value| {
+            let whole = json!({"metadata": {"name": "a"}, "spec": {"destination": destination}});
+            serde_json::from_value::<Application>(whole).expect("an Application")
+        };
+        let generated = [
+            app(json!({"server": "https://known"})),
+            app(json!({"server": "https://other"})),
+            app(json!({"server": in_cluster().server})),
+            app(json!({"name": "east"})),
+        ];
+        let known = Destination {
+            server: "https://known".to_owned(),
+            name: String::new(),
+            project: String::new(),
+        };
+        let unseen = unseen(&generated, &[known]);
+        assert_eq!(unseen, BTreeSet::from(["https://other".to_owned()]));
+        let nothing = BTreeSet::new();
+        let existing = Existing {
+            applications: &[],
+            projects: &nothing,
+            clusters: &[],
+        };
+        let set = ApplicationSet::default();
+        let now = Timestamp::now().into();
+        let plan = plan(&set, Ok(&[]), &existing, &Settings::default(), now);
+        let report = Report {
+            unseen,
+            ..Report::new(&set, &plan, &[])
+        };
+        let text = report.text().expect("a text");
+        assert!(
+            text.contains("cluster https://other is not known to you"),
+            "{text}"
+        );
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{CONTROLLER, arguments, line::Said};
 use crate::{
-    commands::KubeArgs,
+    kubectl::kube::KubeArgs,
     roles::{
         controller::{ControllerArgs, terminated},
         logs::Logs,

@@ -21,7 +21,7 @@ pub use line::{Line, read, usage};
 pub use plane::{PlaneArgs, named};
 
 use super::logs::Logs;
-use crate::commands;
+use crate::flags::adapt;
 use anyhow::bail;
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use flags::{LOG_FORMAT, LOG_LEVEL};
@@ -74,7 +74,7 @@ struct Only<A: Args> {
 
 /// Our flags of a role. The variables have already been read by Argo CD's rules.
 fn flags_of<R: CommandFactory>() -> clap::Command {
-    commands::adapt(R::command()).mut_args(|arg| arg.env(clap::builder::Resettable::Reset))
+    adapt(R::command()).mut_args(|arg| arg.env(clap::builder::Resettable::Reset))
 }
 
 /// What a role is made of, in our own flags.

@@ -2,7 +2,7 @@
 //! Applications. Main type: [`PlaneArgs`].
 
 use crate::{
-    commands::KubeArgs,
+    kubectl::kube::KubeArgs,
     roles::{
         git::GitArgs,
         repo_server::RepoServerArgs,

@@ -1,7 +1,7 @@
 //! The settings that Dex's configuration is made of, read from the Kubernetes API. Main type:
 //! [`Installation`].
 
-use crate::commands::KubeArgs;
+use crate::kubectl::kube::KubeArgs;
 use anyhow::Context as _;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde::Deserialize;

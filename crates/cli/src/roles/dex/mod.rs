@@ -5,10 +5,7 @@ mod installation;
 mod process;
 mod running;
 
-use crate::{
-    commands::{self, KubeArgs},
-    output, private,
-};
+use crate::{flags::adapt, kubectl::kube::KubeArgs, output, private};
 use anyhow::Context as _;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use installation::Installation;
@@ -148,7 +145,7 @@ impl Line {
 /// # Errors
 /// It cannot be read, or asks for help.
 pub fn read(name: &'static str, words: &[String]) -> Result<Line, clap::Error> {
-    let command = commands::adapt(Line::command().name(name).bin_name(name));
+    let command = adapt(Line::command().name(name).bin_name(name));
     Line::from_arg_matches(&command.try_get_matches_from(words)?)
 }
 

@@ -5,7 +5,7 @@
 //! renders in this process.
 
 use super::ServerArgs;
-use crate::{commands::KubeArgs, roles::argocd::named};
+use crate::{kubectl::kube::KubeArgs, roles::argocd::named};
 use clap::Parser;
 use serde_json::Value;
 use std::net::{IpAddr, SocketAddr};

@@ -6,6 +6,7 @@ pub mod bootstrap;
 mod data;
 mod examples;
 mod introduction;
+mod local;
 mod look;
 mod placeholders;
 mod signal;
@@ -59,9 +60,10 @@ struct Running {
 }
 
 /// Runs until Ctrl-C or SIGTERM, or with `--once` until all Applications are Synced and Healthy.
-pub async fn run(args: UpArgs) -> anyhow::Result<()> {
+pub async fn run(mut args: UpArgs) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     workload::confirm(&args)?;
+    local::settle(&mut args)?;
     let data = DataFolder::open(&args)?;
     let started = tokio::select! {
         started = start(&args, &data) => started.map(Some),

@@ -133,12 +133,11 @@ async fn own(
     namespace: &str,
     url: &str,
 ) -> anyhow::Result<(Value, BTreeSet<String>)> {
-    let url = local_path(url)?;
     let name = args
         .name
         .clone()
-        .unwrap_or_else(|| name_of(&args.path, &url));
-    if let Some(secret) = secret(args, &url, &name)? {
+        .unwrap_or_else(|| name_of(&args.path, url));
+    if let Some(secret) = secret(args, url, &name)? {
         bootstrap::create(
             cluster,
             &format!("/api/v1/namespaces/{namespace}/secrets"),
@@ -176,19 +175,6 @@ fn application(name: &str, source: Value, namespace: &str, options: &[&str]) -> 
             "syncPolicy": {"automated": {"prune": true, "selfHeal": true}, "syncOptions": options}
         }
     })
-}
-
-/// Converts `.`, `r1` and other local paths to file URLs.
-fn local_path(url: &str) -> anyhow::Result<String> {
-    let path = std::path::Path::new(url);
-    let remote = url.contains("://") || (url.contains(':') && !path.exists());
-    if remote {
-        return Ok(url.to_owned());
-    }
-    let path = path
-        .canonicalize()
-        .with_context(|| format!("--repo {url}: there is no such folder, and it is no URL"))?;
-    Ok(format!("file://{}", path.display()))
 }
 
 /// The last part of the path, or of the repository, as a resource name.
@@ -250,29 +236,7 @@ fn secret(args: &UpArgs, url: &str, name: &str) -> anyhow::Result<Option<Value>>
 
 #[cfg(test)]
 mod tests {
-    use super::{local_path, name_of};
-
-    #[test]
-    fn what_is_no_url_is_a_folder() {
-        for url in [
-            "https://example.org/r.git",
-            "git@example.org:r.git",
-            "ssh://git@example.org/r.git",
-        ] {
-            assert_eq!(local_path(url).ok().as_deref(), Some(url));
-        }
-        // Tests run in the folder of their crate.
-        assert!(
-            local_path("src").is_ok_and(|url| url.starts_with("file:///") && url.ends_with("/src"))
-        );
-        let message = local_path("no-such-folder").map_err(|e| format!("{e:#}"));
-        assert!(
-            message
-                .as_ref()
-                .is_err_and(|m| m.starts_with("--repo no-such-folder: there is no such folder")),
-            "{message:?}"
-        );
-    }
+    use super::name_of;
 
     #[test]
     fn a_name_is_found_for_every_source() {

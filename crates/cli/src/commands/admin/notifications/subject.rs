@@ -6,6 +6,7 @@ use crate::{
     client::Failure,
     commands::apply::{HintedError, kube::KubeArgs},
 };
+use jiff::tz::TimeZone;
 use serde_json::Value;
 use std::{collections::BTreeMap, fs, io::Read as _, path::Path, rc::Rc};
 use tiphys_apimachinery::Object;
@@ -157,7 +158,7 @@ pub fn subject<'s>(config: &'s Config, app: &'s Value) -> Subject<'s> {
         lookup: Rc::new(Nowhere),
         clock: Clock {
             now: jiff::Timestamp::now(),
-            zone: jiff::tz::TimeZone::UTC,
+            zone: TimeZone::try_system().unwrap_or(TimeZone::UTC),
         },
     }
 }

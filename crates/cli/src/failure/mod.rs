@@ -1,6 +1,7 @@
 //! Why a command fails. [`Failure`] contains the message and the exit code of the program.
 
-use super::hint;
+pub mod hint;
+
 use tiphys_repo::net::reason;
 use tonic::{Code, Status};
 
