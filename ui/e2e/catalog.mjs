@@ -124,7 +124,10 @@ export async function catalogScenario({ page, base, api, cluster, step, until, p
       await page.fill("dialog [name=name]", "shop");
       await page.fill("dialog [name=destNamespace]", "shop");
       await page.fill("dialog [name=colour]", "blue");
-      await page.waitForSelector("dialog pre >> text=blue");
+      // What it changes in the cluster: the object is new.
+      await page.waitForSelector("dialog .unified .line-added >> text=blue");
+      await page.click("[data-manifests] summary");
+      await page.waitForSelector("[data-manifests] pre >> text=blue");
       await page.click("[data-for-git] summary");
       await page.waitForSelector("[data-for-git] pre >> text=catalog.tiphys.dev/digest");
       await picture(page, "catalog-install-1280");

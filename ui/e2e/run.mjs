@@ -110,7 +110,7 @@ async function scenario(browser, up, base) {
       assert.deepEqual(names, ["chart", "examples", "guestbook", "waves"]);
       assert.equal(await page.locator(".app-row .badge", { hasText: "Healthy" }).count(), 4);
     });
-    if (process.env.E2E_ONLY !== "catalog") await followsGit({ page, base, api, cluster, repository, spec });
+    if (process.env.E2E_ONLY !== "catalog") await followsGit({ page, base, api, cluster, repository, spec, problems });
     await catalogScenario({ page, base, api, cluster, step, until, picture });
     await step("the browser reported no errors", async () => assert.deepEqual(problems, []));
     await narrow(browser, up, base);
@@ -129,9 +129,13 @@ async function scenario(browser, up, base) {
   }
 }
 
-async function followsGit({ page, base, api, cluster, repository, spec }) {
+async function followsGit({ page, base, api, cluster, repository, spec, problems }) {
   await step("the filter finds by name", async () => {
-    await page.fill(".filter", "wav");
+    await page.press("body", "/");
+    await page.keyboard.type("wav");
+    await page.waitForFunction(() => document.querySelectorAll("[data-app]").length === 1);
+    // It is in the address, so a link shows the same.
+    await page.reload();
     await page.waitForFunction(() => document.querySelectorAll("[data-app]").length === 1);
     await page.fill(".filter", "");
   });
@@ -184,10 +188,25 @@ async function followsGit({ page, base, api, cluster, repository, spec }) {
   });
   await step("a node opens its live manifest", async () => {
     await page.click("[data-kind=Deployment]");
-    await page.click("text=Live manifest");
+    await page.click(".panel [role=tab] >> text=Live");
     await page.waitForSelector("pre.code >> text=kind: Deployment");
+    // A dialog takes Escape for itself; the panel stays.
+    await page.click("[data-action=restart]");
+    await page.waitForSelector("dialog[open]");
+    await page.press("body", "Escape");
+    await page.waitForSelector("dialog", { state: "detached" });
+    assert.equal(await page.locator(".panel").count(), 1);
     await page.press("body", "Escape");
     await page.waitForSelector(".panel", { state: "detached" });
+    assert.equal(await page.evaluate(() => document.activeElement?.dataset.kind), "Deployment");
+  });
+  await step("a Pod shows its events and logs", async () => {
+    await page.click("[data-kind=Pod]");
+    await page.click(".panel [role=tab] >> text=Events");
+    await page.waitForSelector(".panel .events >> text=Scheduled");
+    await page.press(".panel [role=tab][aria-selected=true]", "ArrowRight");
+    await page.waitForSelector(".log-lines >> text=simulated container");
+    await page.press("body", "Escape");
   });
   await step("all of it without a reload", async () => {
     assert.equal(await page.evaluate(() => window.notReloaded), true);
@@ -197,6 +216,10 @@ async function followsGit({ page, base, api, cluster, repository, spec }) {
     await page.goto(`${base}/applications/staging`);
     await page.waitForSelector("[data-kind=Deployment] [aria-label=Missing]");
     await page.click(".page-head button.primary");
+    // What it would do is said before it is done, hooks and waves included.
+    await page.waitForSelector("dialog .plan summary >> text=4 created, 1 hook");
+    const order = await page.locator(".plan-steps h3").allTextContents();
+    assert.deepEqual(order, ["PreSync", "Sync", "Sync, wave 1"]);
     await page.click("dialog button.primary");
     await page.waitForSelector(".tiles .badge >> text=Healthy");
     await page.waitForSelector(".tiles .badge >> text=Synced");
@@ -209,9 +232,14 @@ async function followsGit({ page, base, api, cluster, repository, spec }) {
     await page.click("[data-kind=ConfigMap]");
     await page.waitForSelector(".diff .added >> text=good morning");
   });
+  await step("a link to a resource opens it", async () => {
+    await page.reload();
+    await page.waitForSelector(".diff .added >> text=good morning");
+  });
   // It goes by itself, too.
   await page.click(".toast button", { timeout: 1000 }).catch(() => undefined);
   await picture(page, "diff-1280");
+  await changes({ page, base, api, spec, problems });
   await api("GET", "/api/v1/applications/waves?refresh=normal");
   await page.goto(`${base}/applications/waves`);
   await page.waitForFunction(() => document.querySelectorAll("[data-kind=Pod] [aria-label=Healthy]").length >= 2);
@@ -220,6 +248,104 @@ async function followsGit({ page, base, api, cluster, repository, spec }) {
   await page.goto(`${base}/applications`);
   await page.waitForSelector("[data-app=staging]");
   await picture(page, "list-1280");
+}
+
+/** Synced in part, rolled back, created, edited and deleted, all on the page. */
+async function changes({ page, base, api, spec, problems }) {
+  const staging = async () => (await api("GET", "/api/v1/applications/staging")).status;
+  await step("only the resources that are chosen are synced, then all of them", async () => {
+    await page.goto(`${base}/applications/staging`);
+    await page.click(".page-head button.primary");
+    await page.click("dialog .plan [data-effect=change] summary >> text=ConfigMap backend");
+    await page.waitForSelector("dialog .plan .added >> text=good morning");
+    await page.click("dialog summary >> text=Resources");
+    await page.click("text=Those out of sync");
+    await page.click("dialog button.primary");
+    await until("the sync of one resource has ended", async () => {
+      const { operationState } = await staging();
+      return operationState?.phase === "Succeeded" && operationState.operation.sync.resources?.length === 1;
+    });
+    await page.click(".page-head button.primary");
+    await page.click("dialog button.primary");
+    await until("there is a second entry in the history", async () => (await staging()).history?.length === 2);
+  });
+  await step("it is rolled back to an entry of its history", async () => {
+    await page.click("[role=tab] >> text=History");
+    await page.click("[data-history='0'] >> text=Roll back…");
+    await page.click("dialog button[type=submit]");
+    await page.waitForSelector("dialog", { state: "detached" });
+    await page.waitForSelector(".tiles .badge >> text=OutOfSync");
+    const { history } = await staging();
+    assert.equal(history.at(-1).revision, history[0].revision);
+  });
+  await step("the parameters of a chart are shown and edited", async () => {
+    // One that Git does not describe: it stays as it was edited.
+    const source = { ...spec.source, path: "chart", helm: { parameters: [{ name: "image.tag", value: "v6" }] } };
+    await api("POST", "/api/v1/applications", { metadata: { name: "tuned" }, spec: { project: "default", source, destination: { ...spec.destination, namespace: "tuned" } } });
+    await page.goto(`${base}/applications/tuned?view=parameters`);
+    await page.waitForSelector("[role=tabpanel] tr:has-text('image.repository')");
+    await page.click("text=Edit…");
+    await page.waitForSelector("dialog >> text=values-prod.yaml");
+    const field = page.locator("dialog [name=parameters]");
+    const before = await field.inputValue();
+    await field.fill(`${before}\ngreeting=Hello`);
+    await page.click("dialog button[type=submit]");
+    await page.waitForSelector("[role=tabpanel] tr:has-text('greeting') b >> text=Hello");
+    const { helm } = (await api("GET", "/api/v1/applications/tuned")).spec.source;
+    assert.deepEqual(helm.parameters, [...source.helm.parameters, { name: "greeting", value: "Hello" }]);
+    await api("DELETE", "/api/v1/applications/tuned?cascade=false");
+    await page.waitForSelector("text=tuned was deleted");
+  });
+  await step("an ApplicationSet shows its Applications and what it generates", async () => {
+    const { repoURL } = spec.source;
+    const destination = { server: "https://kubernetes.default.svc", namespace: "{{.team}}" };
+    const template = { metadata: { name: "{{.team}}-web" }, spec: { project: "default", source: { repoURL, path: "guestbook", targetRevision: "HEAD" }, destination } };
+    const generators = [{ list: { elements: [{ team: "red" }, { team: "blue" }] } }];
+    await page.goto(`${base}/applicationsets`);
+    await page.waitForSelector("text=No ApplicationSets yet");
+    await api("POST", "/api/v1/applicationsets", { metadata: { name: "teams" }, spec: { goTemplate: true, generators, template } });
+    await page.click("table a >> text=teams");
+    await page.waitForSelector("table a >> text=red-web");
+    await page.click("[role=tab] >> text=What it generates");
+    await page.waitForSelector("[aria-label='What it generates'] li >> text=blue-web");
+    await page.click("[role=tab] >> text=Conditions");
+    await page.waitForSelector("table >> text=ResourcesUpToDate True");
+    await api("DELETE", "/api/v1/applicationsets/teams");
+    await until("the set's Applications are gone", async () => (await api("GET", "/api/v1/applications")).items.every((app) => !app.metadata.name.endsWith("-web")));
+  });
+  await step("an Application is created, edited and deleted", async () => {
+    await page.goto(`${base}/applications`);
+    await page.click("text=New Application…");
+    await page.fill("dialog [name=name]", "made");
+    await page.fill("dialog [name=repoURL]", spec.source.repoURL);
+    await page.fill("dialog [name=path]", "nowhere");
+    await page.fill("dialog [name=namespace]", "made");
+    // The server refuses it, and the dialog stays with the reason.
+    await page.click("dialog button[type=submit]");
+    await page.waitForSelector("dialog [role=alert]");
+    // The browser itself reports the refused call.
+    const refused = () => problems.findIndex((text) => text.includes("status of 400"));
+    await until("the browser has reported the refused call", () => refused() >= 0);
+    problems.splice(refused(), 1);
+    await page.fill("dialog [name=path]", "guestbook");
+    await page.click("dialog button[type=submit]");
+    await page.waitForURL(/applications\/made/);
+    await page.click("text=Edit…");
+    await page.check("dialog [name=automated]");
+    await page.click("dialog button[type=submit]");
+    await page.waitForSelector("dialog", { state: "detached" });
+    await page.waitForSelector(".tiles .badge >> text=Healthy");
+    await page.click(".page-head >> text=Delete…");
+    assert.ok(await page.locator("dialog button[type=submit]").isDisabled());
+    await page.fill("dialog [name=confirm]", "made");
+    await page.click("dialog button[type=submit]");
+    await page.waitForSelector("text=made was deleted");
+  });
+  await step("settings list projects and clusters", async () => {
+    await page.goto(`${base}/settings`);
+    await page.waitForSelector("[aria-label=Projects] td >> text=default");
+    await page.waitForSelector("[aria-label=Clusters] td >> text=Successful");
+  });
 }
 
 /** An Application that nobody syncs by itself. */

@@ -6,6 +6,8 @@ import { ChartPage } from "./catalog/chart";
 import { ApplicationPage } from "./pages/application";
 import { ListPage } from "./pages/list";
 import { LoginPage } from "./pages/login";
+import { SetPage, SetsPage } from "./pages/sets";
+import { SettingsPage } from "./pages/settings";
 import { Empty, Failure, Shell, Toasts } from "./parts/shell";
 import { inside, ROOT } from "./root";
 import { Link, parseRoute, useAddress } from "./router";
@@ -63,6 +65,12 @@ function App() {
         <CatalogPage />
       ) : route.page === "chart" ? (
         <ChartPage key={`${route.chart.namespace}/${route.chart.repository}/${route.chart.path}`} name={route.chart} />
+      ) : route.page === "sets" ? (
+        <SetsPage />
+      ) : route.page === "set" ? (
+        <SetPage key={`${route.id.namespace}/${route.id.name}`} id={route.id} />
+      ) : route.page === "settings" ? (
+        <SettingsPage />
       ) : route.page === "unknown" ? (
         <Empty title="There is no such page">
           <Link to="/applications">All Applications</Link>

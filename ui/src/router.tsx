@@ -1,5 +1,5 @@
 // The page's addresses: /applications and /applications/<name> (or <namespace>/<name>, or ?namespace=);
-// /catalog and /catalog/<namespace>/<repository>/<chart>.
+// /applicationsets likewise; /catalog and /catalog/<namespace>/<repository>/<chart>; /settings. What is chosen on a page is in the query, so that a link shows the same.
 
 import { type MouseEvent, type ReactNode, useSyncExternalStore } from "react";
 import type { AppName } from "./api/client";
@@ -12,7 +12,7 @@ export interface ChartName {
   path: string;
 }
 
-export type Route = { page: "list" } | { page: "application"; id: AppName } | { page: "catalog" } | { page: "chart"; chart: ChartName } | { page: "login" } | { page: "unknown" };
+export type Route = { page: "list" } | { page: "application"; id: AppName } | { page: "catalog" } | { page: "chart"; chart: ChartName } | { page: "sets" } | { page: "set"; id: AppName } | { page: "settings" } | { page: "login" } | { page: "unknown" };
 
 export function parseRoute(pathname: string, search: string): Route {
   let parts: string[];
@@ -23,11 +23,13 @@ export function parseRoute(pathname: string, search: string): Route {
   }
   const [top, first, second] = parts;
   if (!top || (top === "applications" && parts.length === 1)) return { page: "list" };
+  if (top === "settings" && parts.length === 1) return { page: "settings" };
   if (top === "login" && parts.length === 1) return { page: "login" };
   if (top === "catalog") return catalogRoute(parts);
   const namespace = new URLSearchParams(search).get("namespace") ?? "";
-  if (top !== "applications" || !first || parts.length > 3) return { page: "unknown" };
-  return { page: "application", id: second ? { namespace: first, name: second } : { namespace, name: first } };
+  if (top === "applicationsets" && parts.length === 1) return { page: "sets" };
+  if (!["applications", "applicationsets"].includes(top) || !first || parts.length > 3) return { page: "unknown" };
+  return { page: top === "applications" ? "application" : "set", id: second ? { namespace: first, name: second } : { namespace, name: first } };
 }
 
 function catalogRoute(parts: string[]): Route {
@@ -39,13 +41,32 @@ function catalogRoute(parts: string[]): Route {
 export const chartPath = (chart: ChartName) =>
   `/catalog/${[chart.namespace, chart.repository, chart.path].map(encodeURIComponent).join("/")}`;
 
-export const applicationPath = (id: AppName) =>
-  `/applications/${encodeURIComponent(id.name)}${id.namespace ? `?namespace=${encodeURIComponent(id.namespace)}` : ""}`;
+const named = (below: string, id: AppName) => `${below}/${encodeURIComponent(id.name)}${id.namespace ? `?namespace=${encodeURIComponent(id.namespace)}` : ""}`;
+
+export const applicationPath = (id: AppName) => named("/applications", id);
+export const setPath = (id: AppName) => named("/applicationsets", id);
 
 const CHANGED = "tiphys:navigated";
 
 export function navigate(to: string) {
   history.pushState(null, "", ROOT + to);
+  window.dispatchEvent(new Event(CHANGED));
+}
+
+/** A query with some of its values replaced; an empty value is left out. */
+export function withQuery(search: string, part: Record<string, string>): string {
+  const query = new URLSearchParams(search);
+  for (const [name, value] of Object.entries(part)) {
+    if (value) query.set(name, value);
+    else query.delete(name);
+  }
+  const text = query.toString();
+  return text && `?${text}`;
+}
+
+/** Changes the query. `Back` leaves the page then, as before. */
+export function setQuery(part: Record<string, string>) {
+  history.replaceState(null, "", location.pathname + withQuery(location.search, part));
   window.dispatchEvent(new Event(CHANGED));
 }
 
@@ -61,14 +82,26 @@ function subscribe(changed: () => void) {
 /** Path and query as they are now; draws again when they change. */
 export const useAddress = () => useSyncExternalStore(subscribe, () => inside(location.pathname) + location.search);
 
-export function Link({ to, children, className, label }: { to: string; children: ReactNode; className?: string; label?: string }) {
+/** A value of the query; empty when it is not there. */
+export const useQuery = (name: string) => new URL(useAddress(), location.origin).searchParams.get(name) ?? "";
+
+interface LinkProps {
+  to: string;
+  children: ReactNode;
+  className?: string;
+  label?: string;
+  /** The link leads to where one is. */
+  current?: boolean;
+}
+
+export function Link({ to, children, className, label, current }: LinkProps) {
   const click = (e: MouseEvent) => {
     if (e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
     e.preventDefault();
     navigate(to);
   };
   return (
-    <a href={ROOT + to} className={className} aria-label={label} onClick={click}>
+    <a href={ROOT + to} className={className} aria-label={label} aria-current={current ? "page" : undefined} onClick={click}>
       {children}
     </a>
   );

@@ -2,7 +2,7 @@
 
 import { EventParser, type Message } from "./lines";
 import { ROOT } from "../root";
-import type { Application, ApplicationEvent, ApplicationList, ApplicationTree, ResourceDiff, ResourceRef } from "./types";
+import type { Application, ApplicationEvent, ApplicationList, ApplicationTree, ResourceDiff, ResourceRef, RevisionMetadata, SyncWindows } from "./types";
 
 export class ApiError extends Error {
   readonly status: number;
@@ -63,14 +63,14 @@ export async function get<T>(path: string, query: Query = {}, signal?: AbortSign
   return (await response.json()) as T;
 }
 
-export async function change<T>(method: string, path: string, body: unknown = {}, query: Query = {}): Promise<T> {
+export async function change<T>(method: string, path: string, body: unknown = {}, query: Query = {}, signal?: AbortSignal): Promise<T> {
   const headers = { "Content-Type": "application/json" };
-  const response = await send(path, query, { method, headers, body: JSON.stringify(body) });
+  const response = await send(path, query, { method, headers, body: JSON.stringify(body), signal: signal ?? null });
   return (await response.json()) as T;
 }
 
 /** Waits for messages until the stream ends or fails; both are for the caller to repair. */
-async function stream<T>(path: string, query: Query, signal: AbortSignal, on: { open: () => void; message: (m: T) => void }) {
+export async function stream<T>(path: string, query: Query, signal: AbortSignal, on: { open: () => void; message: (m: T) => void }) {
   const response = await send(path, query, { signal, headers: { Accept: "text/event-stream" } });
   on.open();
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
@@ -86,7 +86,7 @@ async function stream<T>(path: string, query: Query, signal: AbortSignal, on: { 
   }
 }
 
-const app = (id: AppName) => `/api/v1/applications/${encodeURIComponent(id.name)}`;
+export const app = (id: AppName) => `/api/v1/applications/${encodeURIComponent(id.name)}`;
 const streamed = (id: AppName) => `/api/v1/stream/applications/${encodeURIComponent(id.name)}`;
 
 /** How one can sign in. */
@@ -102,7 +102,14 @@ export interface SyncOptions {
   dryRun: boolean;
   force: boolean;
   applyOnly: boolean;
+  /** Undefined: those of the Application's policy. */
+  syncOptions: string[] | undefined;
+  /** Undefined: all of them. */
+  resources: ResourceRef[] | undefined;
 }
+
+/** What is deleted along with an Application. */
+export type Cascade = "foreground" | "background" | "none";
 
 export const api = {
   login: (username: string, password: string) => change<{ token: string }>("POST", "/api/v1/session", { username, password }),
@@ -112,7 +119,21 @@ export const api = {
   version: () => get<{ Version?: string }>("/api/version"),
   list: (signal?: AbortSignal) => get<ApplicationList>("/api/v1/applications", {}, signal),
   application: (id: AppName, signal?: AbortSignal) => get<Application>(app(id), { appNamespace: id.namespace }, signal),
-  refresh: (id: AppName) => get<Application>(app(id), { appNamespace: id.namespace, refresh: "normal" }),
+  /** `hard` also forgets the manifests that were rendered before. */
+  refresh: (id: AppName, how: "normal" | "hard" = "normal") => get<Application>(app(id), { appNamespace: id.namespace, refresh: how }),
+  create: (application: Application) => change<Application>("POST", "/api/v1/applications", application),
+  /** Refused with 409 unless the Application still has this version. */
+  update: (application: Application, resourceVersion?: string) =>
+    change<Application>("PUT", `/api/v1/applications/${encodeURIComponent(application.metadata.name)}`, application, { resourceVersion }),
+  remove: (id: AppName, cascade: Cascade) => {
+    const policy = cascade === "none" ? { cascade: "false" } : { cascade: "true", propagationPolicy: cascade };
+    return change<object>("DELETE", app(id), {}, { appNamespace: id.namespace, ...policy });
+  },
+  rollback: (id: AppName, to: number, prune: boolean) =>
+    change<Application>("POST", `${app(id)}/rollback`, { appNamespace: id.namespace || undefined, id: to, prune }),
+  revision: (id: AppName, revision: string, signal?: AbortSignal) =>
+    get<RevisionMetadata>(`${app(id)}/revisions/${encodeURIComponent(revision)}/metadata`, { appNamespace: id.namespace }, signal),
+  syncWindows: (id: AppName, signal?: AbortSignal) => get<SyncWindows>(`${app(id)}/syncwindows`, { appNamespace: id.namespace }, signal),
   sync: (id: AppName, o: SyncOptions) =>
     change<Application>("POST", `${app(id)}/sync`, {
       appNamespace: id.namespace || undefined,
@@ -120,6 +141,8 @@ export const api = {
       prune: o.prune,
       dryRun: o.dryRun,
       strategy: o.applyOnly ? { apply: { force: o.force } } : { hook: { force: o.force } },
+      syncOptions: o.syncOptions && { items: o.syncOptions },
+      resources: o.resources?.map(({ group, kind, namespace, name }) => ({ group, kind, namespace, name })),
     }),
   terminate: (id: AppName) => change<object>("DELETE", `${app(id)}/operation`, {}, { appNamespace: id.namespace }),
   managed: async (id: AppName, r: ResourceRef, signal?: AbortSignal) => {

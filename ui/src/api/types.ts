@@ -6,8 +6,30 @@ export interface ObjectMeta {
   resourceVersion?: string;
   labels?: Record<string, string>;
   annotations?: Record<string, string>;
+  finalizers?: string[];
+  ownerReferences?: { kind: string; name: string; controller?: boolean }[];
   creationTimestamp?: string;
   deletionTimestamp?: string;
+}
+
+export interface HelmSource {
+  valueFiles?: string[];
+  values?: string;
+  valuesObject?: unknown;
+  parameters?: { name: string; value?: string; forceString?: boolean }[];
+  fileParameters?: { name: string; path?: string }[];
+  releaseName?: string;
+  skipCrds?: boolean;
+}
+
+export interface KustomizeSource {
+  images?: string[];
+  namePrefix?: string;
+  nameSuffix?: string;
+  commonLabels?: Record<string, string>;
+  commonAnnotations?: Record<string, string>;
+  namespace?: string;
+  replicas?: { name: string; count?: number | string }[];
 }
 
 export interface Source {
@@ -15,6 +37,9 @@ export interface Source {
   path?: string;
   chart?: string;
   targetRevision?: string;
+  helm?: HelmSource | undefined;
+  kustomize?: KustomizeSource | undefined;
+  ref?: string;
 }
 
 export interface Condition {
@@ -58,14 +83,48 @@ export interface OperationState {
   syncResult?: { revision?: string; resources?: ResourceResult[] };
 }
 
+/** One of the syncs that an Application's history keeps. */
+export interface Deployed {
+  id?: number;
+  revision?: string;
+  revisions?: string[];
+  deployedAt?: string;
+  initiatedBy?: { username?: string; automated?: boolean };
+  source?: Source;
+  sources?: Source[];
+}
+
+export interface RevisionMetadata {
+  author?: string;
+  date?: string;
+  message?: string;
+  tags?: string[];
+}
+
+export interface SyncWindow {
+  kind?: string;
+  schedule?: string;
+  duration?: string;
+  manualSync?: boolean;
+}
+
+export interface SyncWindows {
+  canSync?: boolean;
+  activeWindows?: SyncWindow[];
+  assignedWindows?: SyncWindow[];
+}
+
 export interface Application {
+  apiVersion?: string;
+  kind?: string;
   metadata: ObjectMeta;
   spec: {
     project?: string;
     source?: Source;
     sources?: Source[];
+    sourceHydrator?: unknown;
     destination?: { server?: string; name?: string; namespace?: string };
-    syncPolicy?: { automated?: { enabled?: boolean; prune?: boolean; selfHeal?: boolean } };
+    syncPolicy?: { automated?: { enabled?: boolean; prune?: boolean; selfHeal?: boolean }; syncOptions?: string[] };
   };
   status?: {
     sync?: { status?: string; revision?: string; revisions?: string[] };
@@ -73,7 +132,7 @@ export interface Application {
     resources?: ResourceStatus[];
     conditions?: Condition[];
     operationState?: OperationState;
-    history?: { revision?: string; deployedAt?: string; id?: number; source?: Source }[];
+    history?: Deployed[];
     reconciledAt?: string;
     summary?: { images?: string[]; externalURLs?: string[] };
   };
@@ -128,4 +187,31 @@ export interface ResourceDiff extends ResourceRef {
   normalizedLiveState?: string;
   predictedLiveState?: string;
   modified?: boolean;
+  hook?: boolean;
+}
+
+export interface Event {
+  metadata?: ObjectMeta;
+  involvedObject?: { kind?: string; name?: string };
+  type?: string;
+  reason?: string;
+  message?: string;
+  count?: number;
+  firstTimestamp?: string;
+  lastTimestamp?: string;
+  eventTime?: string;
+}
+
+export interface LogLine {
+  content?: string;
+  timeStampStr?: string;
+  podName?: string;
+  last?: boolean;
+}
+
+export interface ResourceAction {
+  name: string;
+  displayName?: string;
+  disabled?: boolean;
+  params?: { name: string }[];
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ApiError } from "../api/client";
 import type { Application } from "../api/types";
-import { changedParts, write } from "./api";
+import { type InstallRequest, previewInstall } from "./api";
 
 const app = (metadata: object, revision = "1.0.0", status = "Synced"): Application => ({
   metadata: { name: "shop", ...metadata },
@@ -9,42 +9,32 @@ const app = (metadata: object, revision = "1.0.0", status = "Synced"): Applicati
   status: { sync: { status } },
 });
 
-describe("changedParts", () => {
-  const before = app({ resourceVersion: "1", annotations: { a: "1", b: "2" } });
-  it.each<[string, Application, string[]]>([
-    ["the status", app({ resourceVersion: "2", annotations: { b: "2", a: "1" } }, "1.0.0", "OutOfSync"), []],
-    ["a refresh", app({ annotations: { a: "1", b: "2", "argocd.argoproj.io/refresh": "hard" } }), []],
-    ["the version", app({ annotations: { a: "1", b: "2" } }, "1.1.0"), ["source", "spec"]],
-    ["an annotation", app({ annotations: { a: "1", b: "3" } }), ["annotations"]],
-    ["a label", app({ labels: { team: "x" }, annotations: { a: "1", b: "2" } }), ["labels"]],
-  ])("%s", (_, now, want) => expect(changedParts(before, now)).toEqual(want));
-});
-
-describe("write", () => {
-  const before = app({ resourceVersion: "1" });
-  const conflict = new ApiError(409, "changed meanwhile");
-  /** What is written to which versions, and how it ends. */
-  const run = async (looks: Application[], answers: (ApiError | null)[]) => {
-    const versions: (string | undefined)[] = [];
-    const look = async () => looks.shift() as Application;
-    const update = async (wanted: Application, version?: string) => {
-      versions.push(version);
-      const answer = answers.shift();
-      if (answer) throw answer;
-      return wanted;
+describe("the preview of an install", () => {
+  const request = { chart: { namespace: "n", repository: "r", path: "web", version: "1.0.0" }, name: "shop" } as InstallRequest;
+  /** Answers as one who may not compare, if `refused` says how that is refused. */
+  const run = async (refused?: ApiError) => {
+    const asked: boolean[] = [];
+    const ask = async (path: string, body: object) => {
+      expect(path).toBe("/api/v1/catalog/install");
+      const compare = "compare" in body && body.compare === true;
+      asked.push(compare);
+      if (compare && refused) throw refused;
+      return { application: app({}), manifests: "kind: A", notes: ["old"], ...(compare && { difference: "+ kind: A", compared: true }) };
     };
-    const ended = await write(before, before, look, update).then(
-      () => "written",
-      (e: Error) => e.message,
-    );
-    return { versions, ended };
+    return { asked, preview: await previewInstall(request, ask) };
   };
-  const newer = app({ resourceVersion: "2" }, "1.0.0", "OutOfSync");
-  const others = app({ resourceVersion: "3" }, "2.0.0");
-  it.each<[string, Application[], (ApiError | null)[], object]>([
-    ["at once", [before], [null], { versions: ["1"], ended: "written" }],
-    ["after a change of the status", [before, newer], [conflict, null], { versions: ["1", "2"], ended: "written" }],
-    ["never over others", [before, others], [conflict], { versions: ["1"], ended: "shop was changed meanwhile (source, spec): look again" }],
-    ["not when refused", [before], [new ApiError(403, "no")], { versions: ["1"], ended: "no" }],
-  ])("%s", async (_, looks, answers, want) => expect(await run(looks, answers)).toEqual(want));
+  it("compares with the cluster", async () => {
+    const { asked, preview } = await run();
+    expect(asked).toEqual([true]);
+    expect(preview).toMatchObject({ compared: true, difference: "+ kind: A", notes: ["old"] });
+  });
+  it("shows the manifests to those who may not see the Application, and says so", async () => {
+    const { asked, preview } = await run(new ApiError(403, "applications, get is missing"));
+    expect(asked).toEqual([true, false]);
+    expect(preview.compared).toBeUndefined();
+    expect(preview.notes).toEqual(["old", "What it would change is not known: applications, get is missing"]);
+  });
+  it("fails as the server does", async () => {
+    await expect(run(new ApiError(400, "no such project"))).rejects.toThrow("no such project");
+  });
 });

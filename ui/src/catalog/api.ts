@@ -100,6 +100,15 @@ export interface InstallRequest {
   autoSync: boolean;
 }
 
+export interface InstallPreview {
+  application: Application;
+  manifests?: string;
+  notes?: string[];
+  /** Between the cluster and what would be applied. */
+  difference?: string;
+  compared?: boolean;
+}
+
 export interface Update {
   namespace: string;
   application: string;
@@ -144,6 +153,20 @@ export interface UpgradeRequest {
 const BASE = "/api/v1/catalog";
 const part = encodeURIComponent;
 
+type Post = (path: string, body: object) => Promise<InstallPreview>;
+const post: Post = (path, body) => change("POST", path, body);
+
+/** What is in the cluster is only for those who may see the Application; the others get the manifests alone. */
+export async function previewInstall(request: InstallRequest, ask: Post = post): Promise<InstallPreview> {
+  try {
+    return await ask(`${BASE}/install`, { ...request, compare: true });
+  } catch (e) {
+    if (!(e instanceof ApiError && e.status === 403)) throw e;
+    const preview = await ask(`${BASE}/install`, request);
+    return { ...preview, notes: [...(preview.notes ?? []), `What it would change is not known: ${e.message}`] };
+  }
+}
+
 export const catalog = {
   search: (f: Filter, pageToken: string, signal?: AbortSignal) => {
     const query = { query: f.query, repositories: f.repository, categories: f.category, keywords: f.keyword, pageToken };
@@ -156,44 +179,6 @@ export const catalog = {
   addRepository: (r: NewRepository) => change<object>("POST", `${BASE}/repositories`, r),
   removeRepository: (r: ChartRepository) => change<object>("DELETE", `${BASE}/repositories/${part(r.namespace)}/${part(r.name)}`),
   updates: async (signal?: AbortSignal) => (await get<{ items?: Update[] }>(`${BASE}/updates`, {}, signal)).items ?? [],
-  previewInstall: (request: InstallRequest) => change<{ application: Application; manifests?: string; notes?: string[] }>("POST", `${BASE}/install`, request),
-  create: (application: Application) => change<Application>("POST", "/api/v1/applications", application),
   previewUpgrade: (request: UpgradeRequest) => change<Upgrade>("POST", `${BASE}/upgrade`, request),
   application: (name: string, appNamespace: string, signal?: AbortSignal) => get<Application>(`/api/v1/applications/${part(name)}`, { appNamespace }, signal),
-  /** Refused with 409 unless the Application still has this version. */
-  update: (application: Application, resourceVersion?: string) =>
-    change<Application>("PUT", `/api/v1/applications/${part(application.metadata.name)}`, application, { resourceVersion }),
 };
-
-/** What users enter of an Application, part by part. */
-const entered = ({ metadata, spec }: Application): Record<string, unknown> => {
-  // The control plane asks for refreshes with an annotation.
-  const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) => !key.startsWith("argocd.argoproj.io/refresh"));
-  return { source: spec.source, sources: spec.sources, spec, labels: metadata.labels ?? {}, annotations: annotations.sort() };
-};
-
-/** What users changed; the status changes all the time. */
-export const changedParts = (before: Application, now: Application) => {
-  const [old, current] = [entered(before), entered(now)];
-  return Object.keys(old).filter((key) => JSON.stringify(old[key]) !== JSON.stringify(current[key]));
-};
-
-const TRIES = 10;
-
-/**
- * Writes an Application as it was shown, if nobody changed what it was made of. `look` shows that again, and what it shows is the version that
- * is written: a change after it is never overwritten.
- */
-export async function write(before: Application, wanted: Application, look: () => Promise<Application>, update = catalog.update) {
-  for (let tries = 1; ; tries++) {
-    const now = await look();
-    const changed = changedParts(before, now);
-    if (changed.length > 0) throw new Error(`${before.metadata.name} was changed meanwhile (${changed.join(", ")}): look again`);
-    try {
-      return await update(wanted, now.metadata.resourceVersion);
-    } catch (e) {
-      // Mostly its status: the next look says.
-      if (!(e instanceof ApiError && e.status === 409) || tries >= TRIES) throw e;
-    }
-  }
-}

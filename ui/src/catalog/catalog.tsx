@@ -5,7 +5,7 @@ import { useTitle } from "../hooks";
 import { Empty, Failure, useToast } from "../parts/shell";
 import { chartPath, Link } from "../router";
 import { catalog, type ChartSummary, type Facet, type Filter, type Update } from "./api";
-import { useAsked } from "./hooks";
+import { useAsked } from "../asked";
 import { Icon } from "./parts";
 import { AddRepository, Repositories } from "./repositories";
 import { UpgradeDialog } from "./upgrade";

@@ -4,9 +4,10 @@ import { useCallback, useState } from "react";
 import { useTitle } from "../hooks";
 import { safeUrl } from "../model/url";
 import { Failure } from "../parts/shell";
+import { Tabs } from "../parts/tabs";
 import { type ChartName, Link } from "../router";
 import { catalog, type ChartDetails, type ChartProblem } from "./api";
-import { useAsked } from "./hooks";
+import { useAsked } from "../asked";
 import { InstallDialog } from "./install";
 import { Icon, Markdown } from "./parts";
 
@@ -39,16 +40,9 @@ export function ChartPage({ name }: { name: ChartName }) {
             </div>
           )}
           <Problems problems={details.problems} version={details.shown.version} />
-          <div className="tabs" role="tablist" aria-label="Chart">
-            {TABS.map((t) => (
-              <button key={t} type="button" role="tab" id={`tab-${t}`} aria-controls="chart-panel" aria-selected={t === tab} onClick={() => setTab(t)}>
-                {t}
-              </button>
-            ))}
-          </div>
-          <div className="chart-panel" role="tabpanel" id="chart-panel" aria-labelledby={`tab-${tab}`}>
+          <Tabs label="Chart" className="chart-panel" tabs={TABS.map((tab) => [tab, tab])} chosen={tab} choose={setTab}>
             <Content details={details} tab={tab} choose={setVersion} />
-          </div>
+          </Tabs>
           {installing && <InstallDialog chart={name} details={details} onClose={() => setInstalling(false)} />}
         </>
       )}

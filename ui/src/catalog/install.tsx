@@ -1,12 +1,16 @@
-// Asks how to install a chart, and shows what that would apply before anything is written.
+// Asks how to install a chart, and shows what that would change in the cluster before anything is written.
 
 import { type FormEvent, useCallback, useEffect, useRef, useState } from "react";
+import { api } from "../api/client";
 import type { Application } from "../api/types";
+import { useAsked } from "../asked";
+import { manifestOf } from "../model/form";
 import { toYaml } from "../model/yaml";
+import { Copy } from "../parts/copy";
 import { useToast } from "../parts/shell";
 import { applicationPath, type ChartName, navigate } from "../router";
-import { catalog, type ChartDetails, type InstallRequest } from "./api";
-import { useAsked } from "./hooks";
+import { type ChartDetails, type InstallPreview, type InstallRequest, previewInstall } from "./api";
+import { Unified } from "./parts";
 import { ValuesInput } from "./values";
 
 /** The preview is asked for when nobody has typed for so long. */
@@ -14,19 +18,35 @@ const PAUSE = 500;
 
 /** The Application as it is kept in Git, for those who do not write to the cluster. */
 function ForGit({ application }: { application: Application }) {
-  const toast = useToast();
-  const { metadata, spec } = application;
-  const { name, annotations } = metadata;
-  const text = toYaml({ apiVersion: "argoproj.io/v1alpha1", kind: "Application", metadata: { name, annotations }, spec });
-  const copy = () => void navigator.clipboard.writeText(text).then(() => toast("Copied"), (e: Error) => toast(e.message, true));
+  const text = toYaml(manifestOf(application));
   return (
     <details data-for-git>
       <summary>As a file for Git</summary>
       <pre tabIndex={0}>{text}</pre>
-      <button type="button" onClick={copy}>
-        Copy
-      </button>
+      <Copy text={text} />
     </details>
+  );
+}
+
+/** What it would change, what it applies, and the Application itself. */
+function Preview({ preview }: { preview: InstallPreview | undefined }) {
+  if (!preview) return <p className="dim">Rendering and comparing…</p>;
+  const { compared, difference, manifests } = preview;
+  return (
+    <>
+      <h3>What changes in the cluster</h3>
+      {(preview.notes ?? []).map((note) => (
+        <p className="notice tone-warn" key={note}>
+          {note}
+        </p>
+      ))}
+      {compared ? difference ? <Unified text={difference} /> : <p>Nothing: all of it is there as it would be.</p> : <p>It could not be compared.</p>}
+      <details open={!compared} data-manifests>
+        <summary>All manifests</summary>
+        <pre tabIndex={0}>{manifests || "None."}</pre>
+      </details>
+      <ForGit application={preview.application} />
+    </>
   );
 }
 
@@ -45,17 +65,17 @@ export function InstallDialog({ chart, details, onClose }: { chart: ChartName; d
   });
   useEffect(() => dialog.current?.showModal(), []);
   const preview = useAsked(
-    useCallback(() => catalog.previewInstall(request), [request]),
+    useCallback(() => previewInstall(request), [request]),
     PAUSE,
   );
   const set = (part: Partial<InstallRequest>) => setRequest({ ...request, ...part });
   const submit = async (e: FormEvent) => {
     e.preventDefault();
+    if (!preview.value) return;
     setWriting(true);
     try {
-      // What is written is what was asked for, also when the preview is older.
-      const { application } = await catalog.previewInstall(request);
-      const made = await catalog.create(application);
+      // Exactly what is shown.
+      const made = await api.create(preview.value.application);
       toast(`${made.metadata.name} is created`);
       navigate(applicationPath({ name: made.metadata.name, namespace: made.metadata.namespace ?? "" }));
     } catch (e) {
@@ -90,27 +110,20 @@ export function InstallDialog({ chart, details, onClose }: { chart: ChartName; d
             </label>
           </div>
           <div className="preview" aria-live="polite" aria-busy={preview.busy}>
-            <h3>What it applies</h3>
-            {(preview.value?.notes ?? []).map((note) => (
-              <p className="notice tone-warn" key={note}>
-                {note}
-              </p>
-            ))}
             {preview.error ? (
               <div className="notice tone-bad" role="alert">
                 {preview.error.message}
               </div>
             ) : (
-              <pre tabIndex={0}>{preview.value?.manifests ?? "…"}</pre>
+              <Preview preview={preview.value} />
             )}
-            {preview.value && <ForGit application={preview.value.application} />}
           </div>
         </div>
         <div className="actions">
           <button type="button" onClick={() => dialog.current?.close()}>
             Cancel
           </button>
-          <button type="submit" className="primary" disabled={writing || Boolean(preview.error)}>
+          <button type="submit" className="primary" disabled={writing || preview.busy || Boolean(preview.error)}>
             Install
           </button>
         </div>

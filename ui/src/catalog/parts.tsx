@@ -84,10 +84,10 @@ export function Markdown({ text }: { text: string }) {
 
 /** A unified difference, line by line. */
 export function Unified({ text }: { text: string }) {
-  const kind = (line: string) => (line.startsWith("===") ? "head" : line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : "same");
+  const kind = (line: string) => (line.startsWith("===") ? "head" : line.startsWith("@@") ? "place" : line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : "same");
   return (
     <pre className="unified" tabIndex={0} aria-label="Difference of the manifests">
-      {text.split("\n").map((line, i) => (
+      {text.replace(/\n$/, "").split("\n").map((line, i) => (
         <span key={i} className={`line-${kind(line)}`}>
           {`${line}\n`}
         </span>

@@ -4,9 +4,10 @@ import { type FormEvent, useCallback, useEffect, useRef, useState } from "react"
 import type { Application } from "../api/types";
 import { diffLines } from "../model/diff";
 import { toYaml } from "../model/yaml";
+import { write } from "../model/write";
 import { useToast } from "../parts/shell";
-import { catalog, write } from "./api";
-import { useAsked } from "./hooks";
+import { catalog } from "./api";
+import { useAsked } from "../asked";
 import { Unified } from "./parts";
 import { rolledBack, versionsBefore } from "./rollback";
 

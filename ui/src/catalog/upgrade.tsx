@@ -2,9 +2,10 @@
 // of the manifests before anything is written.
 
 import { type FormEvent, useCallback, useEffect, useRef, useState } from "react";
+import { write } from "../model/write";
 import { useToast } from "../parts/shell";
-import { catalog, type Conflict, type Upgrade, type UpgradeRequest, write } from "./api";
-import { useAsked } from "./hooks";
+import { catalog, type Conflict, type Upgrade, type UpgradeRequest } from "./api";
+import { useAsked } from "../asked";
 import { Unified } from "./parts";
 
 const PAUSE = 500;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Application } from "../api/types";
-import { type Applications, matches, withEvents, withList } from "./applications";
+import { type Applications, matches, sorted, withEvents, withList } from "./applications";
 
 const app = (name: string, version: number, health = "Healthy"): Application => ({
   metadata: { name, namespace: "argocd", resourceVersion: String(version) },
@@ -28,12 +28,27 @@ describe("the list", () => {
 });
 
 describe("the filter", () => {
-  const all = { text: "", sync: "", health: "" };
+  const all = { text: "", sync: "", health: "", project: "" };
   it.each([
     [{ ...all }, true],
     [{ ...all, text: "SHOP deploy" }, true],
     [{ ...all, text: "shop nowhere" }, false],
     [{ ...all, health: "Degraded" }, false],
     [{ ...all, sync: "Synced", health: "Healthy" }, true],
-  ])("%j", (filter, want) => expect(matches(app("a", 1), filter)).toBe(want));
+    [{ ...all, project: "default" }, true],
+    [{ ...all, project: "team" }, false],
+    [{ ...all, text: "tier=web" }, true],
+  ])("%j", (filter, want) => {
+    const one = app("a", 1);
+    one.metadata.labels = { tier: "web" };
+    expect(matches(one, filter)).toBe(want);
+  });
+});
+
+it("orders by name, by what is worst, and by the last sync", () => {
+  const apps = [app("b", 1), app("a", 2), app("c", 3, "Degraded"), { ...app("d", 4), status: { health: { status: "Healthy" }, sync: { status: "OutOfSync" } } }];
+  apps[0]!.status!.history = [{ deployedAt: "2026-01-02T00:00:00Z" }];
+  apps[1]!.status!.history = [{ deployedAt: "2026-01-01T00:00:00Z" }];
+  const order = (by: "" | "health" | "synced") => sorted(apps, by).map((a) => a.metadata.name).join("");
+  expect([order(""), order("health"), order("synced")]).toEqual(["abcd", "cdab", "bacd"]);
 });

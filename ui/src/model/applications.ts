@@ -37,6 +37,7 @@ export interface Filter {
   text: string;
   sync: string;
   health: string;
+  project: string;
 }
 
 export const syncOf = (app: Application) => app.status?.sync?.status || "Unknown";
@@ -51,8 +52,10 @@ export function matches(app: Application, filter: Filter): boolean {
   if (filter.sync && syncOf(app) !== filter.sync) return false;
   if (filter.health && healthOf(app) !== filter.health) return false;
   const { destination, project } = app.spec;
+  if (filter.project && project !== filter.project) return false;
   const places = sourcesOf(app).flatMap((s) => [s.repoURL, s.path, s.chart, s.targetRevision]);
-  const words = [app.metadata.name, app.metadata.namespace, project, destination?.server, destination?.name, destination?.namespace];
+  const labels = Object.entries(app.metadata.labels ?? {}).map(([key, value]) => `${key}=${value}`);
+  const words = [...labels, app.metadata.name, app.metadata.namespace, project, destination?.server, destination?.name, destination?.namespace];
   const text = [...words, ...places, app.status?.sync?.revision].filter(Boolean).join("\n").toLowerCase();
   return filter.text.toLowerCase().split(/\s+/).every((word) => text.includes(word));
 }
@@ -61,4 +64,27 @@ export function count(apps: Iterable<Application>, of: (app: Application) => str
   const counts = new Map<string, number>();
   for (const app of apps) counts.set(of(app), (counts.get(of(app)) ?? 0) + 1);
   return counts;
+}
+
+/** When it was synced last, or tried to. */
+export const syncedAt = (app: Application) => app.status?.history?.at(-1)?.deployedAt ?? app.status?.operationState?.finishedAt;
+
+export const ORDERS = { "": "by name", health: "worst first", synced: "last synced first" };
+export type Order = keyof typeof ORDERS;
+
+const WORST = ["Degraded", "Missing", "Unknown", "Progressing", "Suspended", "Healthy"];
+
+/** How urgently somebody should look at it: the lower, the more. */
+function urgency(app: Application): number {
+  const at = WORST.indexOf(healthOf(app));
+  const isSynced = syncOf(app) === "Synced";
+  return (at < 0 ? WORST.length : at) * 2 + (isSynced ? 1 : 0);
+}
+
+/** Those that are equal stay in the order of their names. */
+export function sorted(apps: Iterable<Application>, order: Order): Application[] {
+  const names = [...apps].sort((a, b) => a.metadata.name.localeCompare(b.metadata.name) || keyOf(a).localeCompare(keyOf(b)));
+  if (order === "health") return names.sort((a, b) => urgency(a) - urgency(b));
+  if (order === "synced") return names.sort((a, b) => (syncedAt(b) ?? "").localeCompare(syncedAt(a) ?? ""));
+  return names;
 }

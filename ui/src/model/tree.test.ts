@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Application, ResourceNode } from "../api/types";
-import { buildTree, edge, layout, type TreeNode } from "./tree";
+import { buildTree, countNodes, edge, filterTree, layout, type TreeNode } from "./tree";
 
 const size = { width: 100, height: 40, gapX: 20, gapY: 10 };
 const node = (kind: string, name: string, owner?: [string, string]): ResourceNode => ({
@@ -83,5 +83,24 @@ describe("layout", () => {
     const [d, rs, p1] = ["d", "rs", "p1"].map((name) => placed.nodes.find((p) => p.node.ref.name === name)!);
     expect(edge(d!, rs!, size)).toBe("M220 45H240");
     expect(edge(rs!, p1!, size)).toMatch(/^M340 45H342Q350 45 350 37V28Q350 20 358 20H360$/);
+  });
+});
+
+describe("the filter of the tree", () => {
+  const bad = { ...node("Pod", "p2", ["ReplicaSet", "rs"]), health: { status: "Degraded" } };
+  const root = buildTree(app([]), { nodes: nodes.map((n) => (n.name === "p2" ? bad : n)) });
+  const shown = (text: string, problems = false) => outline(filterTree(root, { text, problems }));
+  it("keeps what matches, what it hangs on, and what hangs on it", () => {
+    expect(shown("RS")).toEqual({ a: [{ d: [{ rs: ["p1", "p2"] }] }] });
+    expect(shown("pod p1")).toEqual({ a: [{ d: [{ rs: ["p1"] }] }] });
+    expect(shown("service")).toEqual({ a: ["s"] });
+  });
+  it("finds what is not as it should be", () => {
+    expect(shown("", true)).toEqual({ a: [{ d: [{ rs: ["p2"] }] }] });
+    expect(shown("p1", true)).toEqual("a");
+  });
+  it("leaves the tree alone without a word", () => {
+    expect(filterTree(root, { text: " ", problems: false })).toBe(root);
+    expect(countNodes(root)).toBe(6);
   });
 });

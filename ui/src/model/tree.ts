@@ -95,6 +95,33 @@ function sort(node: TreeNode) {
   node.children.forEach(sort);
 }
 
+export interface TreeFilter {
+  text: string;
+  /** Only what is not as it should be. */
+  problems: boolean;
+}
+
+const isProblem = ({ sync, health, requiresPruning }: TreeNode) =>
+  requiresPruning || (sync !== undefined && sync !== "Synced") || (health !== undefined && health !== "Healthy");
+
+/** What matches, with what it hangs on and what hangs on it. The Application itself always stays. */
+export function filterTree(root: TreeNode, filter: TreeFilter): TreeNode {
+  const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length === 0 && !filter.problems) return root;
+  const matches = (node: TreeNode) => {
+    const text = [node.ref.kind, node.ref.name, node.ref.namespace, node.sync, node.health].join("\n").toLowerCase();
+    return words.every((word) => text.includes(word)) && (!filter.problems || isProblem(node));
+  };
+  const kept = (node: TreeNode): TreeNode | undefined => {
+    if (matches(node) && !filter.problems) return node;
+    const children = node.children.map(kept).filter((child) => child !== undefined);
+    return matches(node) || children.length > 0 ? { ...node, children } : undefined;
+  };
+  return { ...root, children: root.children.map(kept).filter((child) => child !== undefined) };
+}
+
+export const countNodes = (node: TreeNode): number => 1 + node.children.reduce((sum, child) => sum + countNodes(child), 0);
+
 export interface Size {
   width: number;
   height: number;

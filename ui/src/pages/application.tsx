@@ -1,22 +1,21 @@
 // One Application: its state, its resource tree, and what the last operation did. All live.
 
 import { useCallback, useMemo, useState } from "react";
-import { api, type AppName, type SyncOptions } from "../api/client";
+import { api, type AppName } from "../api/client";
 import { useStream } from "../api/live";
 import type { Application, ApplicationTree } from "../api/types";
-import { Rollback } from "../catalog/rollback-dialog";
 import { useMedia, useNow, useTitle } from "../hooks";
 import { healthOf, sourcesOf, syncOf } from "../model/applications";
 import { ago, exact, shortRevision } from "../model/time";
-import { buildTree, type TreeNode } from "../model/tree";
+import { buildTree, countNodes, filterTree, type TreeFilter, type TreeNode } from "../model/tree";
 import { safeUrl, shortRepo } from "../model/url";
-import { Operation } from "../parts/operation";
+import { Actions } from "../parts/app-actions";
+import { Details } from "../parts/details";
 import { Panel } from "../parts/panel";
-import { Empty, Failure, LiveDot, useToast } from "../parts/shell";
+import { Empty, Failure, LiveDot } from "../parts/shell";
 import { Badge } from "../parts/status";
-import { SyncDialog } from "../parts/sync-dialog";
 import { TreeList, TreeView } from "../parts/tree";
-import { Link } from "../router";
+import { Link, setQuery, useQuery } from "../router";
 
 function useApplication(id: AppName) {
   const [app, setApp] = useState<Application>();
@@ -58,20 +57,23 @@ export function ApplicationPage({ id }: { id: AppName }) {
   const { tree, connection: treeConnection, error: treeError } = useTree(id);
   const now = useNow();
   const wide = useMedia("(min-width: 760px)");
-  const [selected, setSelected] = useState<string>();
+  const selected = useQuery("node") || undefined;
+  const [text, problems] = [useQuery("res"), useQuery("problems") !== ""];
   const root = useMemo(() => app && buildTree(app, tree), [app, tree]);
-  const close = useCallback(() => setSelected(undefined), []);
-  const select = useCallback(
-    (key: string) => setSelected((now) => (now === key || key === "application" ? undefined : key)),
-    [],
-  );
+  const filtered = useMemo(() => root && filterTree(root, { text, problems }), [root, text, problems]);
+  const close = useCallback(() => {
+    // Where one was before the panel opened.
+    document.querySelector<HTMLElement>(".node[aria-pressed=true]")?.focus();
+    setQuery({ node: "", tab: "" });
+  }, []);
+  const select = useCallback((key: string) => setQuery({ node: key === selected || key === "application" ? "" : key, tab: "" }), [selected]);
   if (deleted || error?.status === 404)
     return (
       <Empty title={deleted ? `${id.name} was deleted` : `There is no Application ${id.name}`}>
         <Link to="/applications">All Applications</Link>
       </Empty>
     );
-  if (!app || !root)
+  if (!app || !root || !filtered)
     return (
       <div className="page app-head">
         <nav aria-label="Where you are">
@@ -81,15 +83,40 @@ export function ApplicationPage({ id }: { id: AppName }) {
       </div>
     );
   const node = selected ? find(root, selected) : undefined;
-  const shape = { root, now, selected, onSelect: select };
+  const shape = { root: filtered, now, selected, onSelect: select };
   return (
     <div className={`page page-app${node ? " with-panel" : ""}`}>
       <Header app={app} id={id} now={now} why={root.healthMessage} live={<LiveDot connection={connection === "live" ? treeConnection : connection} error={error ?? treeError} />} />
       <Conditions app={app} />
       <Unreadable tree={tree} />
+      <TreeTools filter={{ text, problems }} all={countNodes(root) - 1} shown={countNodes(filtered) - 1} />
       <section aria-label="Resources">{wide ? <TreeView {...shape} /> : <TreeList {...shape} />}</section>
-      <Operation app={app} now={now} />
-      {node && <Panel key={node.key} app={id} node={node} onClose={close} />}
+      <Details app={app} id={id} now={now} />
+      {node && <Panel key={node.key} app={id} node={node} now={now} onClose={close} />}
+    </div>
+  );
+}
+
+/** So many resources can be overlooked without a filter. */
+const FEW = 8;
+
+function TreeTools({ filter, all, shown }: { filter: TreeFilter; all: number; shown: number }) {
+  if (all <= FEW && !filter.text && !filter.problems) return null;
+  return (
+    <div className="tools tree-tools" role="search" aria-label="Filter resources">
+      <input
+        type="search"
+        aria-label="Filter resources by kind, name, namespace or state"
+        placeholder="Filter resources"
+        value={filter.text}
+        onChange={(e) => setQuery({ res: e.target.value })}
+      />
+      <label className="inline">
+        <input type="checkbox" checked={filter.problems} onChange={(e) => setQuery({ problems: e.target.checked ? "1" : "" })} /> Only problems
+      </label>
+      <span className="dim" role="status">
+        {shown < all ? `${shown} of ${all}` : all} resources
+      </span>
     </div>
   );
 }
@@ -111,6 +138,7 @@ function Header({ app, id, now, why, live }: HeaderProps) {
       <div className="page-head">
         <h1>{app.metadata.name}</h1>
         {live}
+        {app.metadata.deletionTimestamp && <span className="badge tone-bad">Deleting</span>}
         <span className="grow" />
         <Actions app={app} id={id} phase={phase} />
       </div>
@@ -168,46 +196,6 @@ function Header({ app, id, now, why, live }: HeaderProps) {
           <dd className="small">{spec.syncPolicy?.automated && spec.syncPolicy.automated.enabled !== false ? "automatic" : "by hand"}</dd>
         </div>
       </dl>
-    </div>
-  );
-}
-
-function Actions({ app, id, phase }: { app: Application; id: AppName; phase: string | undefined }) {
-  const toast = useToast();
-  const [asking, setAsking] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const run = async (done: string, call: () => Promise<unknown>) => {
-    setBusy(true);
-    try {
-      await call();
-      toast(done);
-    } catch (e) {
-      toast(e instanceof Error ? e.message : String(e), true);
-    } finally {
-      setBusy(false);
-    }
-  };
-  const sync = (options: SyncOptions) => {
-    setAsking(false);
-    void run(options.dryRun ? "Dry run started" : "Sync started", () => api.sync(id, options));
-  };
-  return (
-    <div className="actions">
-      {phase === "Running" && (
-        <button type="button" disabled={busy} onClick={() => void run("The operation is ending", () => api.terminate(id))}>
-          Terminate
-        </button>
-      )}
-      <Rollback app={app} />
-      <button type="button" disabled={busy} onClick={() => void run("Refreshed", () => api.refresh(id))}>
-        Refresh
-      </button>
-      <button type="button" className="primary" disabled={busy} onClick={() => setAsking(true)}>
-        Sync
-      </button>
-      {asking && (
-        <SyncDialog name={id.name} revision={sourcesOf(app)[0]?.targetRevision || "HEAD"} onSync={sync} onClose={() => setAsking(false)} />
-      )}
     </div>
   );
 }

@@ -1,95 +1,96 @@
 // All Applications, live.
 
-import { useCallback, useDeferredValue, useMemo, useState } from "react";
-import { api } from "../api/client";
+import { useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
+import { follow } from "../api/applications";
 import { useStream } from "../api/live";
-import type { Application, ApplicationEvent } from "../api/types";
+import type { Application } from "../api/types";
 import { useNow, useTitle } from "../hooks";
-import { type Applications, count, healthOf, keyOf, matches, sourcesOf, syncOf, withEvents, withList } from "../model/applications";
+import { type Applications, count, healthOf, keyOf, matches, type Order, ORDERS, sorted, sourcesOf, syncedAt, syncOf } from "../model/applications";
 import { ago, exact, shortRevision } from "../model/time";
 import { safeUrl, shortRepo } from "../model/url";
+import { AppDialog } from "../parts/app-dialog";
 import { Empty, Failure, LiveDot } from "../parts/shell";
 import { Badge, StateIcon, toneOf } from "../parts/status";
-import { applicationPath, Link } from "../router";
+import { applicationPath, Link, setQuery, useQuery } from "../router";
 
 const SYNC = ["Synced", "OutOfSync", "Unknown"];
 const HEALTH = ["Healthy", "Progressing", "Degraded", "Suspended", "Missing", "Unknown"];
 const STEP = 200;
-/** Events that come together are drawn together. */
-const GATHER = 60;
 
 function useApplications() {
   const [apps, setApps] = useState<Applications>();
-  const open = useCallback(async (signal: AbortSignal, opened: () => void) => {
-    let waiting: ApplicationEvent[] = [];
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const flush = () => {
-      timer = undefined;
-      const events = waiting;
-      waiting = [];
-      setApps((now) => withEvents(now ?? new Map(), events));
-    };
-    const message = (event: ApplicationEvent) => {
-      waiting.push(event);
-      timer ??= setTimeout(flush, GATHER);
-    };
-    // The stream is opened first, so that nothing falls between it and the list.
-    const listed = async () => {
-      const list = await api.list(signal);
-      setApps((now) => withList(now ?? new Map(), list));
-    };
-    let listing: Promise<void> | undefined;
-    try {
-      const on = { open: () => (opened(), (listing = listed().catch(() => undefined)), undefined), message };
-      await api.watchAll(signal, on);
-    } finally {
-      clearTimeout(timer);
-      await listing;
-    }
-  }, []);
+  const open = useCallback((signal: AbortSignal, opened: () => void) => follow(signal, opened, (change) => setApps((now) => change(now ?? new Map()))), []);
   return { apps, ...useStream("applications", open) };
 }
 
 export function ListPage() {
   useTitle("Applications");
   const { apps, connection, error } = useApplications();
-  const [text, setText] = useState("");
-  const [sync, setSync] = useState("");
-  const [health, setHealth] = useState("");
+  const [text, sync, health, project] = [useQuery("search"), useQuery("sync"), useQuery("health"), useQuery("proj")];
+  const wanted = useQuery("sort");
+  const order = (wanted in ORDERS ? wanted : "") as Order;
   const [limit, setLimit] = useState(STEP);
+  const [creating, setCreating] = useState(false);
+  const input = useRef<HTMLInputElement>(null);
+  useSlash(input);
   const words = useDeferredValue(text);
   const now = useNow();
-  const all = useMemo(
-    () => [...(apps?.values() ?? [])].sort((a, b) => a.metadata.name.localeCompare(b.metadata.name) || keyOf(a).localeCompare(keyOf(b))),
-    [apps],
-  );
-  const shown = useMemo(() => all.filter((app) => matches(app, { text: words, sync, health })), [all, words, sync, health]);
-  const clear = () => (setText(""), setSync(""), setHealth(""));
+  const all = useMemo(() => sorted(apps?.values() ?? [], order), [apps, order]);
+  const shown = useMemo(() => all.filter((app) => matches(app, { text: words, sync, health, project })), [all, words, sync, health, project]);
+  const projects = useMemo(() => [...new Set(all.map((app) => app.spec.project ?? "").filter(Boolean))].sort(), [all]);
+  const clear = () => setQuery({ search: "", sync: "", health: "", proj: "" });
   return (
     <div className="page">
       <div className="page-head">
         <h1>Applications</h1>
-        {apps && <span className="total">{all.length}</span>}
+        {apps && (
+          <span className="total" role="status">
+            {shown.length < all.length ? `${shown.length} of ${all.length}` : all.length}
+          </span>
+        )}
         <span className="grow" />
         <LiveDot connection={connection} error={error} />
+        <button type="button" className="primary" onClick={() => setCreating(true)}>
+          New Application…
+        </button>
       </div>
+      {creating && <AppDialog onClose={() => setCreating(false)} />}
       <div className="counts">
-        <Counts title="Sync" words={SYNC} counts={count(all, syncOf)} chosen={sync} choose={setSync} />
-        <Counts title="Health" words={HEALTH} counts={count(all, healthOf)} chosen={health} choose={setHealth} />
-        <input
-          type="search"
-          className="filter"
-          placeholder="Filter by name, project, repository, namespace"
-          aria-label="Filter Applications"
-          value={text}
-          onChange={(e) => setText(e.target.value)}
-        />
+        <Counts title="Sync" words={SYNC} counts={count(all, syncOf)} chosen={sync} choose={(sync) => setQuery({ sync })} />
+        <Counts title="Health" words={HEALTH} counts={count(all, healthOf)} chosen={health} choose={(health) => setQuery({ health })} />
+        <div className="find">
+          {(projects.length > 1 || project) && (
+            <select aria-label="Project" value={project} onChange={(e) => setQuery({ proj: e.target.value })}>
+              <option value="">all projects</option>
+              {(projects.includes(project) || !project ? projects : [project, ...projects]).map((name) => (
+                <option key={name}>{name}</option>
+              ))}
+            </select>
+          )}
+          <select aria-label="Order" value={order} onChange={(e) => setQuery({ sort: e.target.value })}>
+            {Object.entries(ORDERS).map(([value, title]) => (
+              <option key={value} value={value}>
+                {title}
+              </option>
+            ))}
+          </select>
+          <input
+            ref={input}
+            type="search"
+            className="filter"
+            placeholder="Filter by name, label, repository…  ( / )"
+            aria-label="Filter Applications"
+            aria-keyshortcuts="/"
+            value={text}
+            onChange={(e) => setQuery({ search: e.target.value })}
+          />
+        </div>
       </div>
       {error && !apps && <Failure error={error} what="The Applications cannot be listed." />}
       {!apps && !error && <Skeleton />}
       {apps && all.length === 0 && (
         <Empty title="No Applications yet">
-          <p>Create one with the command line:</p>
+          <p>Create one with the button above, or with the command line:</p>
           <code>tiphys app create guestbook --repo URL --path PATH --dest-namespace NAMESPACE --dest-server https://kubernetes.default.svc</code>
         </Empty>
       )}
@@ -125,6 +126,20 @@ export function ListPage() {
   );
 }
 
+/** The key / leads to the filter, unless somebody is typing. */
+function useSlash(input: React.RefObject<HTMLInputElement | null>) {
+  useEffect(() => {
+    const press = (e: KeyboardEvent) => {
+      const isTyping = e.target instanceof HTMLElement && e.target.matches("input, textarea, select");
+      if (e.key !== "/" || isTyping || e.ctrlKey || e.metaKey || e.altKey) return;
+      e.preventDefault();
+      input.current?.focus();
+    };
+    window.addEventListener("keydown", press);
+    return () => window.removeEventListener("keydown", press);
+  }, [input]);
+}
+
 function Counts(p: { title: string; words: string[]; counts: Map<string, number>; chosen: string; choose: (word: string) => void }) {
   return (
     <div className="count-group" role="group" aria-label={`Filter by ${p.title.toLowerCase()}`}>
@@ -154,7 +169,7 @@ function Row({ app, now }: { app: Application; now: number }) {
   const phase = status?.operationState?.phase ?? "";
   const busy = phase === "Running" || phase === "Terminating";
   const failed = phase === "Failed" || phase === "Error";
-  const synced = status?.history?.at(-1)?.deployedAt ?? status?.operationState?.finishedAt;
+  const synced = syncedAt(app);
   const destination = spec.destination?.name || spec.destination?.server || "";
   const repo = safeUrl(source?.repoURL);
   const path = source?.chart ?? source?.path;

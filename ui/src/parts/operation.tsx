@@ -7,14 +7,13 @@ import { Badge } from "./status";
 
 export function Operation({ app, now }: { app: Application; now: number }) {
   const operation = app.status?.operationState;
-  if (!operation) return null;
+  if (!operation) return <p className="dim">There has been no sync yet.</p>;
   const results = operation.syncResult?.resources ?? [];
   const by = operation.operation?.initiatedBy;
   const who = by?.automated ? "automatically" : by?.username ? `by ${by.username}` : "";
   return (
-    <section className="operation" aria-labelledby="operation-title">
+    <>
       <div className="section-head">
-        <h2 id="operation-title">Last operation</h2>
         <Badge word={operation.phase} />
         <span className="dim" title={exact(operation.startedAt)}>
           {[operation.operation?.sync?.dryRun ? "dry run" : "", who, ago(operation.startedAt, now)].filter(Boolean).join(" · ")}
@@ -36,6 +35,6 @@ export function Operation({ app, now }: { app: Application; now: number }) {
           ))}
         </ul>
       )}
-    </section>
+    </>
   );
 }

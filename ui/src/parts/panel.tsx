@@ -1,21 +1,29 @@
-// The side panel of one resource: what it is, its live manifest, and how it differs from Git.
+// The side panel of one resource: what it is, how it differs from Git, its manifests, events and logs, and what can be done with it.
 
 import { useEffect, useRef, useState } from "react";
 import { api, ApiError, type AppName } from "../api/client";
 import type { ResourceDiff } from "../api/types";
-import { diffLines, fold } from "../model/diff";
+import { containersOf, hasLogs } from "../model/logs";
 import { exact } from "../model/time";
 import type { TreeNode } from "../model/tree";
 import { safeUrl } from "../model/url";
 import { manifestYaml } from "../model/yaml";
-import { applicationPath, Link } from "../router";
+import { applicationPath, Link, setQuery, useQuery } from "../router";
+import { Copy } from "./copy";
+import { DiffView } from "./diff";
+import { Events } from "./events";
+import { Logs } from "./logs";
 import { kindHue, kindLetters } from "./node";
+import { ResourceActions } from "./resource-actions";
 import { Failure } from "./shell";
 import { Badge } from "./status";
+import { Tabs } from "./tabs";
 
-type Tab = "summary" | "manifest" | "diff";
+const TABS = { summary: "Summary", diff: "Diff", live: "Live", desired: "Desired", events: "Events", logs: "Logs" };
+type Tab = keyof typeof TABS;
 
 interface Loaded {
+  /** In JSON. */
   manifest: string;
   diff: ResourceDiff | undefined;
   error: ApiError | undefined;
@@ -33,7 +41,7 @@ function useResource(app: AppName, node: TreeNode): Loaded | undefined {
       live?.uid ? api.resource(app, ref, stop.signal) : "",
       isManaged ? api.managed(app, ref, stop.signal) : undefined,
     ]).then(
-      ([manifest, diff]) => setLoaded({ manifest: manifestYaml(manifest), diff, error: undefined }),
+      ([manifest, diff]) => setLoaded({ manifest, diff, error: undefined }),
       (e: unknown) => {
         if (!stop.signal.aborted) setLoaded({ manifest: "", diff: undefined, error: e instanceof ApiError ? e : new ApiError(0, String(e)) });
       },
@@ -43,19 +51,34 @@ function useResource(app: AppName, node: TreeNode): Loaded | undefined {
   return loaded;
 }
 
-export function Panel({ app, node, onClose }: { app: AppName; node: TreeNode; onClose: () => void }) {
+/** The tabs that have something to show. */
+function tabsOf(node: TreeNode): Tab[] {
+  const isLive = Boolean(node.live?.uid);
+  const has: Record<Tab, boolean> = {
+    summary: true,
+    diff: node.sync !== undefined,
+    live: true,
+    desired: node.sync !== undefined,
+    events: isLive,
+    logs: isLive && hasLogs(node.ref.kind),
+  };
+  return (Object.keys(TABS) as Tab[]).filter((tab) => has[tab]);
+}
+
+export function Panel({ app, node, now, onClose }: { app: AppName; node: TreeNode; now: number; onClose: () => void }) {
   const loaded = useResource(app, node);
-  const [tab, setTab] = useState<Tab>(node.sync === "OutOfSync" ? "diff" : "summary");
+  const wanted = useQuery("tab");
   const panel = useRef<HTMLElement>(null);
   useEffect(() => panel.current?.focus(), []);
   useEffect(() => {
-    const close = (e: KeyboardEvent) => e.key === "Escape" && onClose();
+    // A dialog takes the key for itself.
+    const close = (e: KeyboardEvent) => e.key === "Escape" && !document.querySelector("dialog[open]") && onClose();
     window.addEventListener("keydown", close);
     return () => window.removeEventListener("keydown", close);
   }, [onClose]);
-  const tabs: [Tab, string][] = [["summary", "Summary"], ["manifest", "Live manifest"], ["diff", "Diff"]];
-  const available = tabs.filter(([name]) => name !== "diff" || node.sync !== undefined);
-  const shown = available.some(([name]) => name === tab) ? tab : "summary";
+  const available = tabsOf(node);
+  const first = node.sync === "OutOfSync" ? "diff" : "summary";
+  const shown = available.find((tab) => tab === wanted) ?? first;
   return (
     <aside className="panel" ref={panel} tabIndex={-1} aria-label={`${node.ref.kind} ${node.ref.name}`}>
       <header className="panel-head">
@@ -70,19 +93,16 @@ export function Panel({ app, node, onClose }: { app: AppName; node: TreeNode; on
           ✕
         </button>
       </header>
-      <div className="tabs" role="tablist">
-        {available.map(([name, title]) => (
-          <button key={name} type="button" role="tab" aria-selected={shown === name} onClick={() => setTab(name)}>
-            {title}
-          </button>
-        ))}
-      </div>
-      <div className="panel-body" role="tabpanel">
+      {node.live?.uid && <ResourceActions app={app} node={node} />}
+      <Tabs label="Resource" className="panel-body" tabs={available.map((tab) => [tab, TABS[tab]])} chosen={shown} choose={(tab) => setQuery({ tab })}>
         {loaded?.error && <Failure error={loaded.error} what="The resource cannot be read." />}
         {shown === "summary" && <Summary node={node} />}
-        {shown === "manifest" && <Manifest loaded={loaded} />}
+        {shown === "live" && <Manifest loaded={loaded} title="Live manifest" text={manifestYaml(loaded?.manifest)} none="This resource is not in the cluster." />}
+        {shown === "desired" && <Manifest loaded={loaded} title="Desired manifest" text={manifestYaml(loaded?.diff?.targetState)} none="Git does not describe this resource." />}
         {shown === "diff" && <Diff loaded={loaded} />}
-      </div>
+        {shown === "events" && <Events app={app} of={node.ref} now={now} changed={node.live?.resourceVersion ?? ""} />}
+        {shown === "logs" && <Logs app={app} of={node.ref} containers={containersOf(loaded?.manifest ?? "")} />}
+      </Tabs>
     </aside>
   );
 }
@@ -136,45 +156,26 @@ function Fact({ name, children }: { name: string; children: React.ReactNode }) {
   );
 }
 
-function Manifest({ loaded }: { loaded: Loaded | undefined }) {
-  if (!loaded) return <p className="dim">Loading</p>;
-  if (!loaded.manifest) return loaded.error ? null : <p className="dim">This resource is not in the cluster.</p>;
+function Manifest({ loaded, title, text, none }: { loaded: Loaded | undefined; title: string; text: string; none: string }) {
+  if (!loaded) return <p className="dim">Loading…</p>;
+  if (!text) return loaded.error ? null : <p className="dim">{none}</p>;
   return (
-    <pre className="code" tabIndex={0} aria-label="Live manifest">
-      {loaded.manifest}
-    </pre>
+    <>
+      <div className="tools">
+        <Copy text={text} />
+      </div>
+      <pre className="code" tabIndex={0} aria-label={title}>
+        {text}
+      </pre>
+    </>
   );
 }
 
 function Diff({ loaded }: { loaded: Loaded | undefined }) {
-  if (!loaded) return <p className="dim">Loading</p>;
+  if (!loaded) return <p className="dim">Loading…</p>;
   const { diff, error } = loaded;
   if (!diff) return error ? null : <p className="dim">There is no comparison of this resource yet.</p>;
   const live = manifestYaml(diff.normalizedLiveState || diff.liveState);
   const target = diff.targetState && diff.targetState !== "null" ? manifestYaml(diff.predictedLiveState || diff.targetState) : "";
-  const hunks = fold(diffLines(live, target));
-  if (!hunks.some((h) => "lines" in h)) return <p className="dim">The live object is what Git describes.</p>;
-  return (
-    <>
-      <p className="legend">
-        <span className="removed">− live</span> <span className="added">+ desired, from Git</span>
-      </p>
-      <div className="code diff" tabIndex={0} role="group" aria-label="Differences">
-        {hunks.map((hunk, i) =>
-          "folded" in hunk ? (
-            <div key={i} className="folded">
-              {hunk.folded} unchanged line{hunk.folded === 1 ? "" : "s"}
-            </div>
-          ) : (
-            hunk.lines.map((line, j) => (
-              <div key={`${i}.${j}`} className={line.kind}>
-                <span className="sign">{{ same: " ", added: "+", removed: "−" }[line.kind]}</span>
-                {line.text}
-              </div>
-            ))
-          ),
-        )}
-      </div>
-    </>
-  );
+  return <DiffView before={live} after={target} from="live" same="The live object is what Git describes." />;
 }

@@ -3,7 +3,7 @@
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useRef, useState } from "react";
 import type { ApiError } from "../api/client";
 import type { Connection } from "../api/live";
-import { Link } from "../router";
+import { Link, useAddress } from "../router";
 
 export function Logo() {
   return (
@@ -16,6 +16,12 @@ export function Logo() {
 }
 
 export function Shell({ user, onLogout, children }: { user: string; onLogout: () => void; children: ReactNode }) {
+  const address = useAddress();
+  const to = (path: string, title: string) => (
+    <Link to={path} current={address.split(/[?/]/)[1] === path.slice(1)}>
+      {title}
+    </Link>
+  );
   return (
     <>
       <a className="skip" href="#main">
@@ -27,8 +33,10 @@ export function Shell({ user, onLogout, children }: { user: string; onLogout: ()
           <span>Tiphys</span>
         </Link>
         <nav aria-label="Main">
-          <Link to="/applications">Applications</Link>
-          <Link to="/catalog">Catalogue</Link>
+          {to("/applications", "Applications")}
+          {to("/applicationsets", "ApplicationSets")}
+          {to("/catalog", "Catalogue")}
+          {to("/settings", "Settings")}
         </nav>
         <span className="grow" />
         <span className="user">{user}</span>

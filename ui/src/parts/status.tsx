@@ -28,6 +28,7 @@ const STATES: Record<string, [Tone, string]> = {
   Terminating: ["busy", "spin"],
   Succeeded: ["good", "check"],
   Failed: ["bad", "cross"],
+  Successful: ["good", "check"],
   Error: ["bad", "cross"],
   Pruned: ["off", "cross"],
   PruneSkipped: ["warn", "question"],
@@ -40,8 +41,16 @@ export const toneOf = (word: string | undefined): Tone => stateOf(word ?? "Unkno
 
 export function StateIcon({ word, label }: { word: string; label?: string }) {
   const [tone, shape] = stateOf(word);
+  const className = `icon tone-${tone}${shape === "spin" ? " spin" : ""}`;
+  // The word is beside it.
+  if (label === "")
+    return (
+      <svg className={className} viewBox="0 0 16 16" aria-hidden="true">
+        {SHAPES[shape]}
+      </svg>
+    );
   return (
-    <svg className={`icon tone-${tone}${shape === "spin" ? " spin" : ""}`} viewBox="0 0 16 16" role="img" aria-label={label ?? word}>
+    <svg className={className} viewBox="0 0 16 16" role="img" aria-label={label ?? word}>
       <title>{label ?? word}</title>
       {SHAPES[shape]}
     </svg>

@@ -1,63 +1,149 @@
 // Asks how to sync. Nothing is decided here: the server accepts or refuses.
 
-import { type FormEvent, useEffect, useRef } from "react";
-import type { SyncOptions } from "../api/client";
+import { type FormEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { api, type AppName, type SyncOptions } from "../api/client";
+import type { Application, SyncWindows } from "../api/types";
+import { useAsked } from "../asked";
+import { sourcesOf } from "../model/applications";
+import { chosenResources, OFFERED, optionsOf, syncable } from "../model/sync";
+import { refKey } from "../model/tree";
+import { Plan } from "./plan";
 
 interface Props {
-  name: string;
-  revision: string;
+  app: Application;
+  id: AppName;
   onSync: (options: SyncOptions) => void;
   onClose: () => void;
 }
 
-const OPTIONS: [keyof SyncOptions, string, string][] = [
+const WAYS: ["prune" | "dryRun" | "applyOnly" | "force", string, string][] = [
   ["prune", "Prune", "Delete what Git no longer has"],
   ["dryRun", "Dry run", "Try it without changing anything"],
   ["applyOnly", "Apply only", "Skip hooks"],
   ["force", "Force", "Delete and create again what cannot be changed"],
 ];
 
-export function SyncDialog({ name, revision, onSync, onClose }: Props) {
+export function SyncDialog({ app, id, onSync, onClose }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
+  const [policy] = useState(() => app.spec.syncPolicy?.syncOptions ?? []);
+  // As they were when the dialog was opened: a list that moves cannot be ticked off.
+  const [all] = useState(() => syncable(app));
+  const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
+  const [options, setOptions] = useState<ReadonlySet<string>>(new Set(OFFERED.map(([option]) => option).filter((option) => policy.includes(option))));
+  const { name, namespace } = id;
+  const windows = useAsked(useCallback((signal: AbortSignal) => api.syncWindows({ name, namespace }, signal), [name, namespace]));
+  const [ways, setWays] = useState<ReadonlySet<string>>(new Set());
+  const [revision, setRevision] = useState("");
   useEffect(() => dialog.current?.showModal(), []);
-  const submit = (e: FormEvent<HTMLFormElement>) => {
+  const wanted = useMemo(() => optionsOf(policy, options), [policy, options]);
+  const choice = { prune: ways.has("prune"), hooks: !ways.has("applyOnly"), syncOptions: wanted ?? policy, left };
+  const sources = sourcesOf(app);
+  const submit = (e: FormEvent) => {
     e.preventDefault();
-    const form = new FormData(e.currentTarget);
-    const on = (key: string) => form.get(key) !== null;
     onSync({
-      revision: String(form.get("revision") ?? "").trim(),
-      prune: on("prune"),
-      dryRun: on("dryRun"),
-      applyOnly: on("applyOnly"),
-      force: on("force"),
+      revision: revision.trim(),
+      prune: ways.has("prune"),
+      dryRun: ways.has("dryRun"),
+      applyOnly: ways.has("applyOnly"),
+      force: ways.has("force"),
+      syncOptions: wanted,
+      resources: chosenResources(all, left),
     });
   };
+  const toggle = (set: ReadonlySet<string>, key: string) => {
+    const next = new Set(set);
+    if (!next.delete(key)) next.add(key);
+    return next;
+  };
+  const leave = (test: (status: string | undefined) => boolean) => setLeft(new Set(all.filter((r) => test(r.status)).map(refKey)));
+  const count = all.length - left.size;
   return (
-    <dialog ref={dialog} onClose={onClose} aria-labelledby="sync-title">
+    <dialog ref={dialog} className="middle" onClose={onClose} aria-labelledby="sync-title">
       <form onSubmit={submit}>
-        <h2 id="sync-title">Sync {name}</h2>
-        <label>
-          Revision
-          <input name="revision" placeholder={revision} autoComplete="off" spellCheck={false} />
-        </label>
-        {OPTIONS.map(([key, title, text]) => (
-          <label key={key} className="check">
-            <input type="checkbox" name={key} />
-            <span>
-              {title}
-              <small>{text}</small>
-            </span>
+        <h2 id="sync-title">Sync {app.metadata.name}</h2>
+        <Windows windows={windows.value} />
+        {sources.length <= 1 && (
+          <label>
+            {sources[0]?.chart ? "Version" : "Revision"}
+            <input name="revision" placeholder={sources[0]?.targetRevision || "HEAD"} value={revision} onChange={(e) => setRevision(e.target.value)} autoComplete="off" spellCheck={false} />
           </label>
-        ))}
+        )}
+        <div className="two">
+          {WAYS.map(([key, title, text]) => (
+            <label key={key} className="check">
+              <input type="checkbox" name={key} checked={ways.has(key)} onChange={() => setWays(toggle(ways, key))} />
+              <span>
+                {title}
+                <small>{text}</small>
+              </span>
+            </label>
+          ))}
+        </div>
+        <details>
+          <summary>Sync options{options.size > 0 && ` (${options.size})`}</summary>
+          <div className="two">
+            {OFFERED.map(([option, text]) => (
+              <label key={option} className="check">
+                <input type="checkbox" data-option={option} checked={options.has(option)} onChange={() => setOptions(toggle(options, option))} />
+                <span>
+                  {option}
+                  <small>{text}</small>
+                </span>
+              </label>
+            ))}
+          </div>
+        </details>
+        {all.length > 0 && (
+          <details>
+            <summary>
+              Resources ({count === all.length ? "all" : `${count} of ${all.length}`}){count < all.length && ". Hooks do not run, and the sync is not kept in the history."}
+            </summary>
+            <div className="tools">
+              <button type="button" className="small" onClick={() => leave(() => false)}>
+                All
+              </button>
+              <button type="button" className="small" onClick={() => leave((status) => status === "Synced")}>
+                Those out of sync
+              </button>
+              <button type="button" className="small" onClick={() => leave(() => true)}>
+                None
+              </button>
+            </div>
+            <div className="pick" role="group" aria-label="Resources to sync">
+              {all.map((r) => (
+                <label key={refKey(r)} className="check">
+                  <input type="checkbox" checked={!left.has(refKey(r))} onChange={() => setLeft(toggle(left, refKey(r)))} />
+                  <span>
+                    {r.kind} {r.name}
+                    <small>{[r.namespace, r.status].filter(Boolean).join(" · ")}</small>
+                  </span>
+                </label>
+              ))}
+            </div>
+          </details>
+        )}
+        <Plan app={app} id={id} revision={revision.trim()} choice={choice} />
         <div className="actions">
           <button type="button" onClick={() => dialog.current?.close()}>
             Cancel
           </button>
-          <button type="submit" className="primary">
+          <button type="submit" className="primary" disabled={all.length > 0 && count === 0}>
             Sync
           </button>
         </div>
       </form>
     </dialog>
+  );
+}
+
+/** Says it when a window of the project is in the way. */
+function Windows({ windows }: { windows: SyncWindows | undefined }) {
+  if (!windows || windows.canSync) return null;
+  const active = (windows.activeWindows ?? []).map((w) => `${w.kind} ${w.schedule} for ${w.duration}`).join("; ");
+  return (
+    <p className="notice tone-warn" role="status">
+      <strong>The project's sync windows do not allow it now.</strong>
+      <span>{active || "No window that allows it is open."}</span>
+    </p>
   );
 }

@@ -1,7 +1,7 @@
-// What the parts of the catalogue ask the server for.
+// The answer of the server to a question.
 
 import { useCallback, useEffect, useState } from "react";
-import { ApiError } from "../api/client";
+import { ApiError } from "./api/client";
 
 export interface Asked<T> {
   value: T | undefined;

@@ -1,0 +1,116 @@
+// What a source gives to Helm and Kustomize: how it is shown, and how it is entered as lines.
+
+import type { Source } from "../api/types";
+
+/** What the repository offers. */
+export interface AppDetails {
+  type?: string;
+  helm?: { valueFiles?: string[]; parameters?: { name: string; value?: string }[]; values?: string };
+  kustomize?: { images?: string[] };
+}
+
+export interface Parameter {
+  name: string;
+  /** What the chart has with the value files. */
+  offered: string | undefined;
+  /** What the Application says instead. */
+  set: string | undefined;
+}
+
+/** Those that the Application sets first. */
+export function parametersOf(source: Source, details: AppDetails | undefined): Parameter[] {
+  const offered = new Map((details?.helm?.parameters ?? []).map(({ name, value }) => [name, value ?? ""]));
+  const set = new Map((source.helm?.parameters ?? []).map(({ name, value }) => [name, value ?? ""]));
+  const names = [...set.keys(), ...[...offered.keys()].filter((name) => !set.has(name))];
+  return names.map((name) => ({ name, offered: offered.get(name), set: set.get(name) }));
+}
+
+/** The name of an image in `name=other:tag`, `name:tag` or `name@digest`; a registry's port is no tag. */
+export function imageName(image: string): string {
+  const [before = ""] = image.split("=");
+  const [name = ""] = before.split("@");
+  const tag = name.lastIndexOf(":");
+  return tag > name.lastIndexOf("/") ? name.slice(0, tag) : name;
+}
+
+/** Images that the repository has, and what the Application takes instead. */
+export function imagesOf(source: Source, details: AppDetails | undefined): { image: string; set: string | undefined }[] {
+  const set = new Map((source.kustomize?.images ?? []).map((image) => [imageName(image), image]));
+  const offered = details?.kustomize?.images ?? [];
+  const rest = [...set].filter(([name]) => !offered.some((image) => imageName(image) === name));
+  return [...offered.map((image) => ({ image, set: set.get(imageName(image)) })), ...rest.map(([image, set]) => ({ image, set }))];
+}
+
+export type Tool = "helm" | "kustomize" | undefined;
+
+/** What renders it: the source itself says, or what is in the repository. */
+export function toolOf(source: Source | undefined, details: AppDetails | undefined): Tool {
+  if (source?.chart || source?.helm) return "helm";
+  if (source?.kustomize) return "kustomize";
+  return ({ Helm: "helm", Kustomize: "kustomize" } as const)[details?.type ?? ""];
+}
+
+/** As lines, or as one text. */
+export interface ParameterForm {
+  valueFiles: string;
+  parameters: string;
+  images: string;
+  namePrefix: string;
+  nameSuffix: string;
+  commonLabels: string;
+}
+
+const lines = (text: string) => text.split("\n").map((line) => line.trim()).filter(Boolean);
+
+/** A line without `=` has no value. */
+function pair(line: string): [string, string] {
+  const at = line.indexOf("=");
+  return at < 0 ? [line, ""] : [line.slice(0, at).trim(), line.slice(at + 1).trim()];
+}
+
+/** What a line cannot hold stays as it is. */
+const fits = ({ name, value }: { name: string; value?: string }) => !/[\n=]/.test(name) && !/\n|^\s|\s$/.test(value ?? "");
+
+export function parameterForm(source: Source | undefined): ParameterForm {
+  const { helm, kustomize } = source ?? {};
+  return {
+    valueFiles: (helm?.valueFiles ?? []).join("\n"),
+    parameters: (helm?.parameters ?? []).filter(fits).map(({ name, value }) => `${name}=${value ?? ""}`).join("\n"),
+    images: (kustomize?.images ?? []).join("\n"),
+    namePrefix: kustomize?.namePrefix ?? "",
+    nameSuffix: kustomize?.nameSuffix ?? "",
+    commonLabels: Object.entries(kustomize?.commonLabels ?? {}).map(([name, value]) => `${name}=${value}`).join("\n"),
+  };
+}
+
+const isSet = (value: unknown) => value !== undefined && value !== "" && Object.keys(Object(value)).length > 0;
+
+/** Without what is empty; undefined when nothing is left. */
+function filled<T extends object>(value: T): T | undefined {
+  const entries = Object.entries(value).filter(([, part]) => typeof part === "boolean" || typeof part === "number" || isSet(part));
+  return entries.length > 0 ? (Object.fromEntries(entries) as T) : undefined;
+}
+
+/** Only what was changed in the form is changed in the source. */
+export function withParameters(source: Source, form: ParameterForm): Source {
+  const before = parameterForm(source);
+  const differs = (...keys: (keyof ParameterForm)[]) => keys.some((key) => before[key] !== form[key]);
+  const wanted = { ...source };
+  if (differs("valueFiles", "parameters")) {
+    const old = source.helm?.parameters ?? [];
+    const entered = lines(form.parameters).map((line) => {
+      const [name, value] = pair(line);
+      return { ...old.find((parameter) => parameter.name === name), name, value };
+    });
+    const parameters = differs("parameters") ? [...entered, ...old.filter((parameter) => !fits(parameter))] : old;
+    const valueFiles = differs("valueFiles") ? lines(form.valueFiles) : (source.helm?.valueFiles ?? []);
+    wanted.helm = filled({ ...source.helm, valueFiles, parameters });
+  }
+  if (differs("images", "namePrefix", "nameSuffix", "commonLabels")) {
+    const { namePrefix, nameSuffix } = form;
+    wanted.kustomize = filled({ ...source.kustomize, images: lines(form.images), namePrefix, nameSuffix, commonLabels: Object.fromEntries(lines(form.commonLabels).map(pair)) });
+  }
+  if (!wanted.helm) delete wanted.helm;
+  if (!wanted.kustomize) delete wanted.kustomize;
+  return wanted;
+}
