@@ -13,6 +13,22 @@ use std::{cell::RefCell, path::Path};
 
 /// How many identities are named in the reason of a failure.
 const NAMED: usize = 4;
+/// The label of who may do everything.
+const ADMIN: &str = "admin";
+
+/// What one identity got.
+struct Differs {
+    label: String,
+    places: Vec<String>,
+    want: Value,
+    got: Value,
+}
+
+impl Differs {
+    fn text(&self) -> String {
+        format!("{}: {}", self.label, self.places.join("; "))
+    }
+}
 
 pub fn runner(dir: &Path) -> anyhow::Result<Runner> {
     let runtime = tokio::runtime::Runtime::new()?;
@@ -20,22 +36,30 @@ pub fn runner(dir: &Path) -> anyhow::Result<Runner> {
     Ok(Box::new(move |case| {
         let ran = runtime.block_on(run(&mut world.borrow_mut(), case));
         let found = ran.map_err(|e| format!("{e:#}"))?;
-        let more = found.len().saturating_sub(NAMED);
-        match (
-            found.first(),
-            intended::reason(case["id"].as_str().unwrap_or_default()),
-        ) {
-            (None, _) => Ok(()),
-            (Some(_), Some(reason)) => Err(Difference::Intended(reason.to_owned())),
-            (Some(_), None) => {
-                let named = found[..found.len() - more].join("\n    ");
+        let reason = intended::reason(case["id"].as_str().unwrap_or_default());
+        let explained = |differs: &Differs| {
+            let explains = |reason| {
+                let (want, got) = (&differs.want, &differs.got);
+                intended::explains_outcome(reason, differs.label == ADMIN, want, got)
+            };
+            reason.is_some_and(explains)
+        };
+        let wrong: Vec<&Differs> = found.iter().filter(|found| !explained(found)).collect();
+        match (wrong.as_slice(), reason) {
+            ([], Some(reason)) if !found.is_empty() => Err(Difference::Intended(reason.to_owned())),
+            ([], _) => Ok(()),
+            _ => {
+                let named = wrong.iter().take(NAMED).map(|differs| differs.text());
+                let named: Vec<String> = named.collect();
+                let more = wrong.len().saturating_sub(NAMED);
+                let named = named.join("\n    ");
                 Err(Difference::Wrong(format!("{named} ({more} more)")))
             }
         }
     }))
 }
 
-async fn run(world: &mut World, case: &Value) -> anyhow::Result<Vec<String>> {
+async fn run(world: &mut World, case: &Value) -> anyhow::Result<Vec<Differs>> {
     let mut found = Vec::new();
     let is_read = case["request"]["method"] == "GET";
     let answers = case["answers"].as_object().into_iter().flatten();
@@ -80,7 +104,7 @@ async fn ask(
     case: &Value,
     label: &str,
     want: &Value,
-) -> anyhow::Result<Vec<String>> {
+) -> anyhow::Result<Option<Differs>> {
     let request = &case["request"];
     let token = token(case, label).map(|name| format!("<TOKEN:{name}>"));
     let mut got = if request["transport"] == "grpc" {
@@ -113,14 +137,14 @@ async fn ask(
                 all[name] = want[name].clone();
                 all
             });
-    let mut found = Vec::new();
-    differences(&want, &got, "", &mut found);
-    let named = |differs: Vec<String>| format!("{label}: {}", differs.join("; "));
-    Ok(if found.is_empty() {
-        Vec::new()
-    } else {
-        vec![named(found)]
-    })
+    let mut places = Vec::new();
+    differences(&want, &got, "", &mut places);
+    Ok((!places.is_empty()).then(|| Differs {
+        label: label.to_owned(),
+        places,
+        want,
+        got,
+    }))
 }
 
 /// Status, code and message of an answer, and what else is recorded.

@@ -6,7 +6,7 @@ mod answer;
 mod api;
 mod authz;
 mod client;
-mod intended;
+pub mod intended;
 mod live;
 mod messages;
 mod normalise;

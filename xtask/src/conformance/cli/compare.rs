@@ -12,6 +12,8 @@ const LEFT_BEHIND: [&str; 2] = [
     "argocd.argoproj.io/hydrate",
     "argocd.argoproj.io/hydrate-timestamp",
 ];
+/// The condition that says why resources differ after a sync: only Tiphys writes it.
+const WHY: &str = "OutOfSyncWarning";
 /// Lines of a difference that are shown.
 const SHOWN: usize = 3;
 
@@ -32,7 +34,7 @@ pub fn output(
     }
     let wanted = normaliser.without_stream(step[stream].as_str().unwrap_or_default());
     let wanted = wanted.as_str();
-    let mut got = normaliser.text(printed);
+    let mut got = without_why(normaliser.text(printed), wanted);
     if stream == "stdout" && wanted.ends_with("<REST>") {
         // Only the first line of a script is compared.
         got = format!("{}\n<REST>", got.lines().next().unwrap_or_default());
@@ -153,4 +155,44 @@ fn lines(wanted: &[String], got: &[String]) -> String {
         )
     });
     shown.collect()
+}
+
+/// Without that condition, and without a table that has no other.
+fn without_why(got: String, wanted: &str) -> String {
+    let header = got.lines().position(|line| line.starts_with("CONDITION "));
+    let (Some(header), false) = (header, wanted.contains(WHY)) else {
+        return got;
+    };
+    let mut lines: Vec<&str> = got.split('\n').collect();
+    let before = lines.len();
+    lines.retain(|line| !line.starts_with(WHY));
+    let is_empty = |at: usize| lines.get(at).is_some_and(|line| line.is_empty());
+    if lines.len() < before && is_empty(header + 1) {
+        // Two empty lines follow a table.
+        let end = header + if is_empty(header + 2) { 3 } else { 2 };
+        lines.drain(header..end);
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_why;
+
+    #[test]
+    fn the_condition_of_ours_is_left_out_and_no_other() {
+        let table = "GROUP  KIND\n";
+        let text = |rows: &str| format!("Name: a\n\nCONDITION  MESSAGE\n{rows}\n\n{table}");
+        let ours = text("OutOfSyncWarning  The last sync\n");
+        let plain = format!("Name: a\n\n{table}");
+        assert_eq!(without_why(ours.clone(), &plain), plain);
+        assert_eq!(without_why(ours.clone(), &ours), ours);
+        let other = text("SyncError  failed\n");
+        assert_eq!(without_why(other.clone(), &plain), other);
+        let last = "Name: a\n\nCONDITION  MESSAGE\nOutOfSyncWarning  b\n\nGROUP  KIND\n".to_owned();
+        let rest = "Name: a\n\nGROUP  KIND\n";
+        assert_eq!(without_why(last, rest), rest);
+        let both = text("SyncError  failed\nOutOfSyncWarning  The last sync\n");
+        assert_eq!(without_why(both, &plain), other);
+    }
 }

@@ -2,7 +2,7 @@
 //! program, its API server and its clusters are those of this build. Main function: [`runner`].
 
 mod compare;
-mod intended;
+pub mod intended;
 mod normalise;
 mod steps;
 mod world;
