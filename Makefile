@@ -39,7 +39,7 @@ test-kills:        ## the catalogue killed at 408 moments (`make test` has 24), 
 	TIPHYS_FAULTS=all $(CARGO) test --workspace --test controllers -- --nocapture the_same_with_a_death_at_each_write
 
 # One after the other; several ranges may run side by side: `make test-seeds FIRST=5001 SEEDS=5000`.
-test-seeds:        ## ApplicationSets and notifications under 20,000 seeds of faults (hours; SEEDS=N plays N, FIRST=S begins there)
+test-seeds:        ## ApplicationSets, notifications and the hydrator under 20,000 seeds of faults (hours; SEEDS=N plays N, FIRST=S begins there)
 	TIPHYS_FAULTS=$(or $(SEEDS),20000) TIPHYS_SEED=$(or $(FIRST),1) $(CARGO) test --release --package tiphys-controllers --test controllers -- --nocapture _seeds::
 
 test-kills-real:   ## the controller at each write of each deletion, on a real control plane (`make test-real` has a few)
