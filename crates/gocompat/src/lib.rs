@@ -24,6 +24,7 @@ pub mod known_hosts;
 pub mod netip;
 pub mod path_match;
 pub mod patterns;
+mod power;
 mod printable;
 pub mod regex;
 pub mod semver;

@@ -37,7 +37,12 @@ pub(super) fn fetch(of: &Value, property: &Value) -> Out {
                 i64::from(text.as_bytes()[index]),
             ))
         }
-        Value::Map(map) => Ok(lookup(map, property)?.cloned().unwrap_or_default()),
+        Value::Map(map) => Ok(match lookup(map, property)? {
+            Some(entry) => entry.clone(),
+            // The zero value of the map's elements.
+            None if map.kind == MapKind::Groups => Value::appended(Vec::new()),
+            None => Value::Nil,
+        }),
         Value::Struct(value) => match value.field(&property.as_text()?) {
             Some(field) => Ok(field.clone()),
             None => no_member(of, property),

@@ -10,7 +10,7 @@ mod signatures;
 use super::builtins::Builtin;
 use super::error::ExprError;
 use super::methods;
-use super::node::{Expr, Node, Op};
+use super::node::{Expr, Known, Node, Op};
 use super::types::{Kind, Ty};
 use super::value::MapKind;
 use crate::regex::Regex;
@@ -46,7 +46,12 @@ fn fails<T>(at: &Expr, message: impl Into<String>) -> Checked<T> {
 impl Checker {
     fn visit(&mut self, expr: &mut Expr) -> Checked {
         let ty = self.node(expr)?;
-        expr.int = matches!(ty, Ty::Int);
+        expr.known = match &ty {
+            Ty::Int => Known::Int,
+            Ty::Str => Known::Text,
+            Ty::Method(method) if method.refuses_nil() => Known::Method,
+            _ => Known::Nothing,
+        };
         Ok(ty)
     }
 

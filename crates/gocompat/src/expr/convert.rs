@@ -241,6 +241,8 @@ impl Param {
     fn take(self, value: Value) -> Result<Value, ExprError> {
         let zero = match self {
             Param::Any => return Ok(value),
+            // A pointer to a location may be nil.
+            Param::Location if matches!(value, Value::Nil) => return Ok(Value::Nil),
             Param::Str => Value::from(""),
             Param::Int => Value::int(0),
             Param::Time => Value::Time(Moment::zero()),
@@ -248,7 +250,8 @@ impl Param {
             Param::Location => Value::Location(jiff::tz::TimeZone::UTC),
             Param::Strings => Value::strings::<&str>([]),
         };
-        if value.is_nil() {
+        // Not so a nil list, which has a type.
+        if matches!(value, Value::Nil) {
             return Ok(zero);
         }
         if value.go_type() == zero.go_type() {
@@ -259,5 +262,26 @@ impl Param {
             value.go_type(),
             zero.go_type()
         )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Param, Value};
+
+    /// Go passes only an untyped nil as the zero value.
+    #[test]
+    fn a_nil_list_is_no_zero_value() {
+        for param in [
+            Param::Str,
+            Param::Int,
+            Param::Time,
+            Param::Duration,
+            Param::Location,
+            Param::Strings,
+        ] {
+            assert!(param.take(Value::Nil).is_ok());
+            assert!(param.take(Value::appended(Vec::new())).is_err());
+        }
     }
 }

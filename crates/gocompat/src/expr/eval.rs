@@ -5,7 +5,7 @@
 use super::access::{contains, fetch, length, lookup, slice};
 use super::builtins::{self, Builtin};
 use super::error::ExprError;
-use super::node::{Expr, Node, Op};
+use super::node::{Expr, Known, Node, Op};
 use super::operators::{arithmetic, compare, equal, negated};
 use super::predicates::Scope;
 use super::value::{Key, ListKind, Map, MapKind, Value};
@@ -148,6 +148,8 @@ impl<'r> Machine<'r> {
             }
             Node::Chain(inner) => match self.eval(inner) {
                 Err(Stop::Chain) => Ok(Value::Nil),
+                // Not a list that is nil: a chain has no nil with a type.
+                Ok(value) if value.is_nil() => Ok(Value::Nil),
                 other => other,
             },
             Node::Member {
@@ -212,6 +214,18 @@ impl<'r> Machine<'r> {
             _ => {}
         }
         let b = self.eval(right)?;
+        if matches!(op, Op::Equal | Op::NotEqual) {
+            // What the checker knows is asserted; `find` and `findIndex` may give nil all the same.
+            match (left.known, right.known) {
+                (Known::Int, Known::Int) => {
+                    a.as_int().and(b.as_int())?;
+                }
+                (Known::Text, Known::Text) => {
+                    a.as_str().and(b.as_str())?;
+                }
+                _ => {}
+            }
+        }
         self.operate(op, &a, &b)
     }
 
@@ -295,10 +309,14 @@ impl<'r> Machine<'r> {
     }
 
     fn call(&mut self, callee: &'r Expr, args: &'r [Expr]) -> Out {
+        let known = callee.known;
         let args = self.all(args)?;
         self.steps(10)?;
         match self.eval(callee)? {
             Value::Nil => Err(ExprError::run("invalid operation: cannot call nil").into()),
+            Value::Func(_) if known == Known::Method && args.iter().any(Value::is_nil) => {
+                Err(ExprError::run("interface conversion: interface {} is nil").into())
+            }
             Value::Func(func) => Ok(func.call(args)?),
             other => Err(ExprError::run(format!(
                 "invalid operation: cannot call non-function of type {}",

@@ -20,6 +20,16 @@ pub(super) struct Method {
     body: fn(&Value, &[Value]) -> Out,
 }
 
+impl Method {
+    /// Whether a call that is checked asserts the type of its argument. Other methods get the zero
+    /// value for nil, as do calls of what is known only at run time.
+    pub fn refuses_nil(&self) -> bool {
+        // The library has no typed call for the signature of `Compare`.
+        matches!(self.params, [Param::Str | Param::Time | Param::Duration])
+            && self.name != "Compare"
+    }
+}
+
 impl std::fmt::Debug for Method {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name)
@@ -184,6 +194,9 @@ static TIME: &[Method] = &[
     }),
     method("IsZero", &[], Ty::Bool, |me, _| {
         Ok((time(me)?.at == Moment::zero().at).into())
+    }),
+    method("IsDST", &[], Ty::Bool, |me, _| {
+        Ok(time(me)?.is_dst().into())
     }),
     method("Add", &[Param::Duration], Ty::Time, |me, args| {
         Ok(Value::Time(time(me)?.after(nanos(&args[0])?)))

@@ -17,8 +17,18 @@ pub(super) struct Expr {
     /// Offset of its token, in characters.
     pub at: u32,
     pub depth: u16,
-    /// Whether the checker knows that it is an `int`.
-    pub int: bool,
+    pub known: Known,
+}
+
+/// What the checker knows of a value, as far as the evaluation asserts it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Known {
+    #[default]
+    Nothing,
+    Int,
+    Text,
+    /// A method that takes no nil.
+    Method,
 }
 
 #[derive(Clone, Debug)]
@@ -194,7 +204,7 @@ impl Expr {
             node,
             at,
             depth: depth + 1,
-            int: false,
+            known: Known::Nothing,
         })
     }
 

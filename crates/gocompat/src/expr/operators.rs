@@ -5,6 +5,7 @@
 use super::error::ExprError;
 use super::node::Op;
 use super::value::{ListKind, Value};
+use crate::power::pow;
 use std::cmp::Ordering;
 
 type Out<T = Value> = Result<T, ExprError>;
@@ -25,7 +26,7 @@ pub(super) fn equal(a: &Value, b: &Value) -> bool {
         (Value::Int(..) | Value::Float(_), Value::Int(..) | Value::Float(_)) => {
             a.number() == b.number()
         }
-        (Value::List(x), Value::List(y)) if x.kind == ListKind::Any || y.kind == ListKind::Any => {
+        (Value::List(x), Value::List(y)) if x.kind.is_any() || y.kind.is_any() => {
             let pairs = |kind| matches!(kind, ListKind::Pairs | ListKind::Pair);
             !pairs(x.kind)
                 && !pairs(y.kind)
@@ -33,7 +34,7 @@ pub(super) fn equal(a: &Value, b: &Value) -> bool {
                 && x.items.iter().zip(&y.items).all(|(x, y)| equal(x, y))
         }
         (Value::List(list), Value::Bytes(bytes)) | (Value::Bytes(bytes), Value::List(list))
-            if list.kind == ListKind::Any =>
+            if list.kind.is_any() =>
         {
             list.items.len() == bytes.len()
                 && list
@@ -43,7 +44,7 @@ pub(super) fn equal(a: &Value, b: &Value) -> bool {
                     .all(|(x, y)| x.number() == Some(f64::from(*y)))
         }
         (Value::Time(x), Value::Time(y)) => x.at == y.at,
-        _ => deep_equal(a, b),
+        _ => (a.is_nil() && b.is_nil()) || deep_equal(a, b),
     }
 }
 
@@ -100,7 +101,7 @@ pub(super) fn compare(op: Op, a: &Value, b: &Value) -> Out<bool> {
 /// `+ - * / % **`
 pub(super) fn arithmetic(op: Op, a: &Value, b: &Value) -> Out {
     if op == Op::Power {
-        return Ok(Value::Float(power(float(a)?, float(b)?)));
+        return Ok(Value::Float(pow(float(a)?, float(b)?)));
     }
     match (a, b) {
         (Value::Int(_, x), Value::Int(_, y)) => integers(op, *x, *y),
@@ -174,11 +175,6 @@ fn float(value: &Value) -> Out<f64> {
         },
         Ok,
     )
-}
-
-/// `math.Pow`
-pub(super) fn power(x: f64, y: f64) -> f64 {
-    x.powf(y)
 }
 
 /// `-x`

@@ -5,8 +5,8 @@
 
 use super::builtins::Builtin;
 use super::error::ExprError;
-use super::node::{BuiltinCall, Expr, Node, Op};
-use super::operators::power;
+use super::node::{BuiltinCall, Expr, Known, Node, Op};
+use crate::power::pow;
 use crate::regex::Regex;
 use crate::template::Str;
 
@@ -17,6 +17,7 @@ type Done = Result<(), ExprError>;
 pub(super) fn optimize(tree: &mut Expr) -> Done {
     walk(tree, &mut sets)?;
     walk(tree, &mut fold)?;
+    walk(tree, &mut ranges)?;
     walk(tree, &mut stop_early)?;
     walk(tree, &mut combine)?;
     walk(tree, &mut sums)?;
@@ -34,27 +35,35 @@ fn take(expr: &mut Expr) -> Node {
     std::mem::replace(&mut expr.node, Node::Nil)
 }
 
-/// `in` with literal texts, or with a range of literal integers.
+/// `in` with literal texts.
 fn sets(expr: &mut Expr) -> Done {
     let Node::Binary(Op::In, left, right) = &mut expr.node else {
         return Ok(());
     };
-    match &right.node {
-        Node::Array(nodes) if !nodes.is_empty() => {
-            let texts: Option<Vec<Str>> = nodes.iter().map(|node| text(node).cloned()).collect();
-            if let Some(texts) = texts {
-                let left = std::mem::replace(left, Box::new(nil()));
-                expr.node = Node::InTexts(left, texts);
-            }
+    if let Node::Array(nodes) = &right.node
+        && !nodes.is_empty()
+    {
+        let texts: Option<Vec<Str>> = nodes.iter().map(|node| text(node).cloned()).collect();
+        if let Some(texts) = texts {
+            let left = std::mem::replace(left, Box::new(nil()));
+            expr.node = Node::InTexts(left, texts);
         }
-        Node::Binary(Op::Range, from, to) if left.int => {
-            if let (Node::Int(from), Node::Int(to)) = (&from.node, &to.node) {
-                let (from, to) = (*from, *to);
-                let left = std::mem::replace(left, Box::new(nil()));
-                expr.node = Node::InRange(left, from, to);
-            }
-        }
-        _ => {}
+    }
+    Ok(())
+}
+
+/// `in` with a range of literal integers, whose signs are folded by now.
+fn ranges(expr: &mut Expr) -> Done {
+    let Node::Binary(Op::In, left, right) = &mut expr.node else {
+        return Ok(());
+    };
+    if let Node::Binary(Op::Range, from, to) = &right.node
+        && left.known == Known::Int
+        && let (Node::Int(from), Node::Int(to)) = (&from.node, &to.node)
+    {
+        let (from, to) = (*from, *to);
+        let left = std::mem::replace(left, Box::new(nil()));
+        expr.node = Node::InRange(left, from, to);
     }
     Ok(())
 }
@@ -64,7 +73,7 @@ fn nil() -> Expr {
         node: Node::Nil,
         at: 0,
         depth: 1,
-        int: false,
+        known: Known::Nothing,
     }
 }
 
@@ -142,7 +151,7 @@ fn floats(op: Op, x: f64, y: f64) -> Option<Node> {
         Op::Subtract => x - y,
         Op::Multiply => x * y,
         Op::Divide => x / y,
-        Op::Power => power(x, y),
+        Op::Power => pow(x, y),
         _ => return None,
     }))
 }

@@ -2,12 +2,13 @@
 //!
 //! Main method: [`Machine::predicate_call`].
 
+use super::access::length;
 use super::builtins::Builtin;
 use super::error::ExprError;
 use super::eval::{Machine, Out};
 use super::node::{BuiltinCall, Expr, Op};
 use super::operators::{arithmetic, compare};
-use super::value::{IntKind, Map, MapKind, Value};
+use super::value::{IntKind, List, ListKind, Map, MapKind, Value};
 use std::{cmp::Ordering, collections::BTreeMap, rc::Rc};
 
 /// What the pointers of a predicate stand for.
@@ -15,6 +16,27 @@ pub(super) struct Scope {
     item: Value,
     index: usize,
     acc: Value,
+    elements: Elements,
+}
+
+/// What a predicate is evaluated for.
+#[derive(Clone, Copy)]
+enum Elements {
+    Listed,
+    /// A value of this type has a length, but no element that a number selects: a predicate that
+    /// needs no element can go over it all the same.
+    Unselectable(&'static str),
+}
+
+impl Elements {
+    fn select(self) -> Result<(), ExprError> {
+        match self {
+            Elements::Listed => Ok(()),
+            Elements::Unselectable(kind) => Err(ExprError::run(format!(
+                "reflect: call of reflect.Value.Index on {kind} Value"
+            ))),
+        }
+    }
 }
 
 impl<'r> Machine<'r> {
@@ -25,7 +47,10 @@ impl<'r> Machine<'r> {
         Ok(match name {
             "index" => Value::int(i64::try_from(scope.index).unwrap_or(i64::MAX)),
             "acc" => scope.acc.clone(),
-            _ => scope.item.clone(),
+            _ => {
+                scope.elements.select()?;
+                scope.item.clone()
+            }
         })
     }
 
@@ -33,12 +58,18 @@ impl<'r> Machine<'r> {
         let [list, rest @ ..] = call.args.as_slice() else {
             return Ok(Value::Nil);
         };
-        let list = items(&self.eval(list)?)?;
+        let list = self.eval(list)?;
+        if matches!(list, Value::Str(_) | Value::Bytes(_) | Value::Map(_)) {
+            // They are copied, also for a predicate that looks at the first one only.
+            self.steps(length(&list)? as u64 / 16)?;
+        }
+        let (list, elements) = items(&list)?;
         let scopes = self.scopes.len();
         self.scopes.push(Scope {
             item: Value::Nil,
             index: 0,
             acc: Value::Nil,
+            elements,
         });
         let result = self.over(call, &list.items, rest);
         self.scopes.truncate(scopes);
@@ -83,11 +114,19 @@ impl<'r> Machine<'r> {
         }
     }
 
+    /// An element as part of a result.
+    fn element(&self, item: &Value) -> Out {
+        if let Some(scope) = self.scopes.last() {
+            scope.elements.select()?;
+        }
+        Ok(item.clone())
+    }
+
     /// The predicate's value for an element; without one, the element.
     fn at(&mut self, index: usize, item: &Value, predicate: Option<&'r Expr>) -> Out {
         self.steps(1)?;
         let Some(predicate) = predicate else {
-            return Ok(item.clone());
+            return self.element(item);
         };
         if let Some(scope) = self.scopes.last_mut() {
             scope.item = item.clone();
@@ -151,7 +190,7 @@ impl<'r> Machine<'r> {
             if self.holds(index, item, predicate)? {
                 kept.push(match map {
                     Some(map) => self.eval(map)?,
-                    None => item.clone(),
+                    None => self.element(item)?,
                 });
             }
         }
@@ -165,7 +204,7 @@ impl<'r> Machine<'r> {
             Some(index) if indices => Ok(Value::int(i64::try_from(index).unwrap_or(i64::MAX))),
             Some(index) => match &call.map {
                 Some(map) => self.at(index, &items[index], Some(map)),
-                None => Ok(items[index].clone()),
+                None => self.element(&items[index]),
             },
             None if call.throws => Err(ExprError::run("reflect: slice index out of range").into()),
             None => Ok(Value::Nil),
@@ -176,7 +215,8 @@ impl<'r> Machine<'r> {
         let mut groups: BTreeMap<_, Vec<Value>> = BTreeMap::new();
         for (index, item) in items.iter().enumerate() {
             let key = self.at(index, item, predicate)?.key()?;
-            groups.entry(key).or_default().push(item.clone());
+            let item = self.element(item)?;
+            groups.entry(key).or_default().push(item);
         }
         self.elements(items.len())?;
         Ok(Value::Map(Rc::new(Map {
@@ -204,7 +244,7 @@ impl<'r> Machine<'r> {
         };
         let mut keyed = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
-            keyed.push((self.at(index, item, rest.first())?, item.clone()));
+            keyed.push((self.at(index, item, rest.first())?, self.element(item)?));
         }
         let sorted = sorted(keyed, descending)?;
         self.elements(items.len())?;
@@ -214,7 +254,7 @@ impl<'r> Machine<'r> {
     fn reduce(&mut self, items: &[Value], rest: &'r [Expr]) -> Out {
         let (mut acc, from) = match (rest.get(1), items.first()) {
             (Some(initial), _) => (self.eval(initial)?, 0),
-            (None, Some(first)) => (first.clone(), 1),
+            (None, Some(first)) => (self.element(first)?, 1),
             (None, None) => {
                 let message = "reduce of empty array with no initial value";
                 return Err(ExprError::run(message).into());
@@ -231,26 +271,29 @@ impl<'r> Machine<'r> {
 }
 
 /// The elements that a predicate sees.
-fn items(list: &Value) -> Result<Rc<super::value::List>, ExprError> {
+fn items(list: &Value) -> Result<(Rc<List>, Elements), ExprError> {
+    let any = |items| {
+        Rc::new(List {
+            kind: ListKind::Any,
+            items,
+        })
+    };
     match list {
-        Value::List(list) => Ok(list.clone()),
-        Value::Bytes(bytes) | Value::Str(bytes) => Ok(Rc::new(super::value::List {
-            kind: super::value::ListKind::Any,
-            items: bytes
-                .as_bytes()
-                .iter()
-                .map(|byte| Value::Int(IntKind::Uint8, i64::from(*byte)))
-                .collect(),
-        })),
-        Value::Map(map) if map.entries.is_empty() => Ok(Rc::new(super::value::List {
-            kind: super::value::ListKind::Any,
-            items: Vec::new(),
-        })),
+        Value::List(list) => Ok((list.clone(), Elements::Listed)),
+        Value::Bytes(bytes) | Value::Str(bytes) => {
+            let bytes = bytes.as_bytes().iter();
+            let items = bytes.map(|byte| Value::Int(IntKind::Uint8, i64::from(*byte)));
+            Ok((any(items.collect()), Elements::Listed))
+        }
+        Value::Map(map) => Ok((
+            any(vec![Value::Nil; map.entries.len()]),
+            Elements::Unselectable("map"),
+        )),
         Value::Nil => Err(ExprError::run(
             "reflect: call of reflect.Value.Len on zero Value",
         )),
         other => Err(ExprError::run(format!(
-            "reflect: call of reflect.Value.Index on {} Value",
+            "reflect: call of reflect.Value.Len on {} Value",
             other.go_type()
         ))),
     }

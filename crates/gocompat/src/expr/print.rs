@@ -3,7 +3,7 @@
 //! Main functions: [`display`] and [`to_json`].
 
 use super::error::ExprError;
-use super::value::{Key, MapKind, Value};
+use super::value::{Key, ListKind, MapKind, Value};
 use crate::sprig::{DAYS, MONTHS, zone_name};
 use crate::template::format;
 use crate::{duration, json};
@@ -115,6 +115,7 @@ pub(super) fn document(value: &Value, depth: usize) -> Result<Json, ExprError> {
         },
         Value::Str(s) => Json::String(s.to_str().into_owned()),
         Value::Bytes(b) => Json::String(STANDARD.encode(b)),
+        Value::List(list) if list.kind == ListKind::Absent => Json::Null,
         Value::List(list) => Json::Array(
             list.items
                 .iter()

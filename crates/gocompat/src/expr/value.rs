@@ -63,6 +63,8 @@ pub struct List {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListKind {
     Any,
+    /// `[]interface {}` that is nil: it has no elements, and equals nil.
+    Absent,
     Strings,
     Ints,
     /// `[][2]interface {}`
@@ -197,7 +199,7 @@ impl Value {
             Value::Str(_) => "string",
             Value::Bytes(_) => "[]uint8",
             Value::List(list) => match list.kind {
-                ListKind::Any => "[]interface {}",
+                ListKind::Any | ListKind::Absent => "[]interface {}",
                 ListKind::Strings => "[]string",
                 ListKind::Ints => "[]int",
                 ListKind::Pairs => "[][2]interface {}",
@@ -214,8 +216,23 @@ impl Value {
         }
     }
 
+    /// Whether it is nil, or a list that is.
     pub fn is_nil(&self) -> bool {
-        matches!(self, Value::Nil)
+        match self {
+            Value::Nil => true,
+            Value::List(list) => list.kind == ListKind::Absent,
+            _ => false,
+        }
+    }
+
+    /// A list of what Go appends to a nil slice: without elements, it stays nil.
+    pub(super) fn appended(items: Vec<Value>) -> Self {
+        let kind = if items.is_empty() {
+            ListKind::Absent
+        } else {
+            ListKind::Any
+        };
+        Self::list_of(kind, items)
     }
 
     /// The number as a float, if it is one.
@@ -244,6 +261,14 @@ impl Value {
         match self {
             Value::Bool(b) => Ok(*b),
             other => Err(other.is_not("bool")),
+        }
+    }
+
+    /// A type assertion.
+    pub(super) fn as_int(&self) -> Result<i64, ExprError> {
+        match self {
+            Value::Int(_, i) => Ok(*i),
+            other => Err(other.is_not("int")),
         }
     }
 
@@ -344,6 +369,13 @@ impl IntKind {
             IntKind::Int64 => "int64",
             IntKind::Uint8 => "uint8",
         }
+    }
+}
+
+impl ListKind {
+    /// Whether its type is `[]interface {}`.
+    pub(super) fn is_any(self) -> bool {
+        matches!(self, ListKind::Any | ListKind::Absent)
     }
 }
 

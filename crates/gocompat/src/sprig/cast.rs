@@ -86,20 +86,26 @@ pub(super) fn parse_int(text: &str, base: u32) -> Option<i64> {
 
 /// Whether underscores occur only between digits, or between a base prefix and a digit.
 fn separates(digits: &str, prefixed: bool) -> bool {
-    let around = |at: usize| digits.as_bytes().get(at).is_some_and(u8::is_ascii_hexdigit);
+    // Without a prefix, the `e` of an exponent is no digit.
+    let is_digit: fn(&u8) -> bool = if prefixed {
+        u8::is_ascii_hexdigit
+    } else {
+        u8::is_ascii_digit
+    };
+    let around = |at: usize| digits.as_bytes().get(at).is_some_and(is_digit);
     digits
         .match_indices('_')
         .all(|(at, _)| around(at + 1) && if at == 0 { prefixed } else { around(at - 1) })
 }
 
 /// `strconv.ParseFloat`
-pub(super) fn parse_float(text: &str) -> Option<f64> {
+pub(crate) fn parse_float(text: &str) -> Option<f64> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let lower = unsigned.to_ascii_lowercase();
     let sign = if text.starts_with('-') { -1.0 } else { 1.0 };
     match lower.as_str() {
         "inf" | "infinity" => return Some(sign * f64::INFINITY),
-        "nan" => return Some(f64::NAN),
+        "nan" => return (unsigned.len() == text.len()).then_some(f64::NAN),
         _ => {}
     }
     if let Some(digits) = lower.strip_prefix("0x") {

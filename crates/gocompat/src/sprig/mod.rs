@@ -27,10 +27,12 @@ mod values;
 mod versions;
 mod words;
 
+pub(crate) use cast::parse_float;
 pub use dates::Moment;
 pub(crate) use dates::{DAYS, MONTHS, zone, zone_name};
 pub use documents::to_document;
 pub use json_value::to_json_value;
+pub(crate) use strings::{lower, upper};
 
 use crate::template::{Budget, Error, Function, Type, Value};
 use jiff::{Timestamp, tz::TimeZone};

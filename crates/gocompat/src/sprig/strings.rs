@@ -173,7 +173,7 @@ pub(super) fn map_runes(bytes: &[u8], map: fn(char) -> char) -> Vec<u8> {
 }
 
 /// `unicode.ToUpper`: a single character; one whose upper case has several characters is unchanged.
-pub(super) fn upper(c: char) -> char {
+pub(crate) fn upper(c: char) -> char {
     let mut all = c.to_uppercase();
     match (all.next(), all.next()) {
         (Some(one), None) => one,
@@ -182,7 +182,7 @@ pub(super) fn upper(c: char) -> char {
 }
 
 /// `unicode.ToLower`
-pub(super) fn lower(c: char) -> char {
+pub(crate) fn lower(c: char) -> char {
     let mut all = c.to_lowercase();
     match (all.next(), all.next()) {
         (Some(one), None) => one,

@@ -25,11 +25,12 @@ mod words;
 pub use emit::{marshal, shortest_float, to_string, to_string_v3, to_string_v3_wide};
 pub use split::{Chunk, decode_text, split_documents};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
 
 /// The limits for one input. Exceeding a limit is an error, never a truncated result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Size of the whole input in bytes.
     pub bytes: usize,

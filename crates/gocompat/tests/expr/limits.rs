@@ -84,6 +84,28 @@ fn long_programs_within_the_limits_run() {
     }
 }
 
+#[test]
+fn what_a_predicate_is_asked_about_is_counted() {
+    let clock = Clock {
+        now: Timestamp::UNIX_EPOCH,
+        zone: TimeZone::UTC,
+    };
+    let text = "a".repeat(20_000);
+    let env = Value::map([("text", Value::from(text.as_str()))]);
+    let program = Program::compile("any(text, true)").expect("a program");
+    let ended = |limits| {
+        let value = program.run(&env, &clock, limits);
+        value.map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(ended(Limits::default()), Ok(()));
+    let few = Limits {
+        steps: 1000,
+        ..Limits::default()
+    };
+    let why = ended(few).expect_err("it is copied");
+    assert!(why.contains("too many steps"), "{why}");
+}
+
 /// As deep as accepted, each construct ends within the stack of a thread of a test.
 #[test]
 fn deep_programs_run_or_are_refused() {

@@ -1,6 +1,7 @@
 //! Expressions compared with what expr-lang gives (../shared/cases/expr.jsonl), and hostile ones.
 #![allow(clippy::disallowed_methods, reason = "a test reads its cases")]
 
+mod differences;
 mod limits;
 mod replay;
 

@@ -40,7 +40,7 @@ pub(super) fn call(function: Builtin, args: &[Value], machine: &mut Machine<'_>)
                 machine.elements(items.len())?;
                 all.extend(items);
             }
-            Ok(Value::list(all))
+            Ok(Value::appended(all))
         }
         Builtin::Flatten => {
             let mut flat = Vec::new();
@@ -80,6 +80,7 @@ fn take(list: &Value, count: &Value) -> Out {
     let count = match count {
         Value::Int(IntKind::Int | IntKind::Int64, i) => *i,
         Value::Duration(i) => *i,
+        Value::Month(i) | Value::Weekday(i) => i64::from(*i),
         other => return fails(format!("cannot take {} elements", kind(other))),
     };
     let Ok(count) = usize::try_from(count).map(|count| count.min(length)) else {
@@ -108,11 +109,11 @@ fn flatten(items: Vec<Value>, depth: usize, flat: &mut Vec<Value>) -> Out<()> {
 }
 
 fn sort(args: &[Value], machine: &mut Machine<'_>) -> Out {
-    let items = match arg(args, 0) {
+    let (kind, items) = match arg(args, 0) {
         Value::List(list) if !matches!(list.kind, ListKind::Pairs | ListKind::Pair) => {
-            list.items.clone()
+            (ListKind::Any, list.items.clone())
         }
-        _ => Vec::new(),
+        _ => (ListKind::Absent, Vec::new()),
     };
     let descending = match args.get(1) {
         None => false,
@@ -133,5 +134,5 @@ fn sort(args: &[Value], machine: &mut Machine<'_>) -> Out {
         .iter()
         .map(|item| (item.clone(), item.clone()))
         .collect();
-    Ok(Value::list(sorted(keyed, descending)?))
+    Ok(Value::list_of(kind, sorted(keyed, descending)?))
 }

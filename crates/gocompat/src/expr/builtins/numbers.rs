@@ -5,6 +5,7 @@ use super::super::node::Op;
 use super::super::operators::compare;
 use super::super::value::{IntKind, ListKind, Value, truncated};
 use super::{Builtin, Out, arg, fails};
+use crate::sprig::parse_float;
 
 /// Deepest nested list.
 const MAX_DEPTH: usize = 1000;
@@ -90,15 +91,7 @@ fn to_float(value: &Value) -> Out {
     match value {
         Value::Str(text) => {
             let text = text.to_str();
-            // Go takes digits with underscores only in literals, and Rust takes none.
-            match text.parse::<f64>() {
-                Ok(number)
-                    if number.is_finite() || !text.contains(|c: char| c.is_ascii_digit()) =>
-                {
-                    Ok(Value::Float(number))
-                }
-                _ => refused(&text),
-            }
+            parse_float(&text).map_or_else(|| refused(&text), |number| Ok(Value::Float(number)))
         }
         other => match other.number() {
             Some(number) => Ok(Value::Float(number)),
@@ -119,7 +112,7 @@ fn extreme(function: Builtin, worse: Op, args: &[Value], depth: usize) -> Out<Op
     let mut best: Option<Value> = None;
     for arg in args {
         let found = match arg {
-            Value::List(list) if matches!(list.kind, ListKind::Any | ListKind::Ints) => {
+            Value::List(list) if list.kind.is_any() || list.kind == ListKind::Ints => {
                 list_extreme(function, worse, &list.items, depth)?
             }
             Value::List(list) => {

@@ -5,7 +5,7 @@ use super::super::eval::Machine;
 use super::super::print;
 use super::super::value::{ListKind, Value};
 use super::{Builtin, Out, arg, fails};
-use crate::sprig::read_json;
+use crate::sprig::{lower, read_json, upper};
 use crate::template::{Budget, Limits, Str};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
@@ -43,8 +43,8 @@ fn value(function: Builtin, args: &[Value], machine: &mut Machine<'_>) -> Out {
             };
             rest.unwrap_or(&whole).into()
         }
-        Builtin::Upper => text(0)?.to_uppercase().into(),
-        Builtin::Lower => text(0)?.to_lowercase().into(),
+        Builtin::Upper => text(0)?.chars().map(upper).collect::<String>().into(),
+        Builtin::Lower => text(0)?.chars().map(lower).collect::<String>().into(),
         Builtin::Split | Builtin::SplitAfter => {
             let count = args.get(2).map_or(Ok(-1), Value::to_int)?;
             let after = function == Builtin::SplitAfter;
@@ -151,7 +151,7 @@ fn join(args: &[Value]) -> Out {
             arg(args, 0).go_type()
         ));
     };
-    if !matches!(list.kind, ListKind::Any | ListKind::Strings) {
+    if !list.kind.is_any() && list.kind != ListKind::Strings {
         let found = arg(args, 0).go_type();
         return fails(format!("invalid argument for join (type {found})"));
     }

@@ -4,6 +4,7 @@
 
 use super::{Native, refuses};
 use crate::jq::{fault::Out, number::as_float, value::Val};
+use crate::power::pow;
 
 type Args<'v> = &'v [Val];
 
@@ -21,7 +22,7 @@ pub const TABLE: &[Native] = &[
     Native::flat("cbrt", 0, |_, v, _| one("cbrt", v, f64::cbrt)),
     Native::flat("exp", 0, |_, v, _| one("exp", v, f64::exp)),
     Native::flat("exp2", 0, |_, v, _| one("exp2", v, f64::exp2)),
-    Native::flat("exp10", 0, |_, v, _| one("exp10", v, |x| 10f64.powf(x))),
+    Native::flat("exp10", 0, |_, v, _| one("exp10", v, |x| pow(10.0, x))),
     Native::flat("expm1", 0, |_, v, _| one("expm1", v, f64::exp_m1)),
     Native::flat("log", 0, |_, v, _| one("log", v, f64::ln)),
     Native::flat("log2", 0, |_, v, _| one("log2", v, f64::log2)),
@@ -60,7 +61,7 @@ pub const TABLE: &[Native] = &[
         ])),
         None => refuses("modf", v),
     }),
-    Native::flat("pow", 2, |_, _, a| two("pow", a, f64::powf)),
+    Native::flat("pow", 2, |_, _, a| two("pow", a, pow)),
     Native::flat("atan2", 2, |_, _, a| two("atan2", a, f64::atan2)),
     Native::flat("copysign", 2, |_, _, a| two("copysign", a, f64::copysign)),
     Native::flat("fmod", 2, |_, _, a| two("fmod", a, |x, y| x % y)),

@@ -71,6 +71,11 @@ impl Moment {
         format(self, "2006-01-02 15:04:05.999999999 -0700 MST")
     }
 
+    /// `Time.IsDST`
+    pub fn is_dst(&self) -> bool {
+        self.zone.to_offset_info(self.at).dst().is_dst()
+    }
+
     /// The form in JSON.
     pub fn to_rfc3339(&self) -> String {
         format(self, "2006-01-02T15:04:05.999999999Z07:00")
@@ -336,6 +341,10 @@ static METHODS: &[(&str, Function)] = &[
         Function::new(&[], |call| {
             Ok(Value::Bool(me(call)?.at == Moment::zero().at))
         }),
+    ),
+    (
+        "IsDST",
+        Function::new(&[], |call| Ok(Value::Bool(me(call)?.is_dst()))),
     ),
     (
         "Before",
