@@ -95,7 +95,7 @@ impl Notification {
         self.parts.get(service).map(Part)
     }
 
-    /// The notification as a document, without empty fields.
+    /// The notification as a document, without the empty fields that Argo CD leaves out.
     pub fn to_json(&self) -> Json {
         let mut map = Map::new();
         if !self.message.is_empty() {
@@ -104,10 +104,33 @@ impl Notification {
         for (service, fields) in &self.parts {
             let mut fields = fields.clone();
             fields.retain(|name, _| !name.starts_with('$'));
+            drop_empty(service, &mut fields);
             map.insert((*service).to_owned(), fields.into());
         }
         Json::Object(map)
     }
+}
+
+/// Texts that are written even if they are empty. Those of webhooks are, too.
+const ALWAYS: [(&str, &str); 8] = [
+    ("alertmanager", "generatorURL"),
+    ("newrelic", "revision"),
+    ("pagerduty", "title"),
+    ("pagerdutyv2", "severity"),
+    ("pagerdutyv2", "source"),
+    ("pagerdutyv2", "summary"),
+    ("pagerdutyv2", "url"),
+    ("slack", "groupingKey"),
+];
+
+fn drop_empty(service: &str, fields: &mut Map<String, Json>) {
+    fields.retain(|name, value| {
+        // Maps of others have keys that a template chooses, whose values count.
+        if let (Json::Object(members), "github") = (&mut *value, service) {
+            drop_empty(service, members);
+        }
+        value.as_str() != Some("") || ALWAYS.contains(&(service, name.as_str()))
+    });
 }
 
 /// A rendered part.

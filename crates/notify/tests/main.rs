@@ -7,5 +7,6 @@ mod catalog;
 mod messages;
 mod recorded;
 mod reports;
+mod requests;
 mod slack;
 mod times;

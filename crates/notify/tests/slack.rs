@@ -14,6 +14,8 @@ struct Slack {
     answers: VecDeque<(u16, Option<u64>, &'static str)>,
     posts: usize,
     waits: Vec<u64>,
+    /// The process ends after so many waits.
+    ends_after: Option<usize>,
 }
 
 impl Transport for Slack {
@@ -54,6 +56,11 @@ impl Transport for Slack {
 
     fn wait(&mut self, time: Duration) {
         self.waits.push(time.as_secs());
+    }
+
+    fn is_over(&self) -> bool {
+        self.ends_after
+            .is_some_and(|waits| self.waits.len() >= waits)
     }
 }
 
@@ -174,6 +181,14 @@ fn a_call_that_comes_too_soon_is_made_again_and_no_other() {
         assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
         assert_eq!(talk.slack.waits, waits);
     }
+
+    // Nor does it call again when the process ends.
+    let mut talk = Talk::new();
+    talk.slack.answers = VecDeque::from([TOO_SOON, WELL]);
+    talk.slack.ends_after = Some(1);
+    let outcome = talk.tell("Post", "a", "ops");
+    assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
+    assert_eq!(talk.methods(), ["chat.postMessage"]);
 }
 
 #[test]

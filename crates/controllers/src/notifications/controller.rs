@@ -10,9 +10,11 @@ use std::{
 };
 use tiphys_cluster::app_state::AppKey;
 use tiphys_notify::{Config, Ledger, send::Threads};
+use tokio_util::sync::CancellationToken;
 
 pub(super) struct Controller {
     pub dependencies: Dependencies,
+    pub shutdown: CancellationToken,
     /// The configurations that there are, by namespace.
     pub configs: Mutex<HashMap<String, Arc<Config>>>,
     /// Where threads of Slack began.

@@ -78,6 +78,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
     let workers = dependencies.workers.max(1);
     let controller = Arc::new(Controller {
         dependencies,
+        shutdown: shutdown.clone(),
         configs: Mutex::default(),
         threads: Mutex::default(),
         memos: Mutex::default(),

@@ -176,7 +176,9 @@ impl Delivery for Sending<'_> {
         }
         let mut threads = lock(&self.controller.threads).clone();
         let link = &self.controller.dependencies.link;
-        let mut transport = link.waiting(self.runtime.clone());
+        let end = self.controller.shutdown.clone();
+        let is_ours = || self.controller.turn().is_ours();
+        let mut transport = link.waiting_until(self.runtime.clone(), end, is_ours);
         let mut world = World {
             transport: &mut transport,
             threads: &mut threads,

@@ -4,8 +4,15 @@
 
 use super::{mail, nats};
 use jiff::Timestamp;
-use reqwest::{Client, Method, Url, header::HeaderValue, redirect::Policy};
-use std::{sync::Arc, time::Duration};
+use reqwest::{
+    Client, Method, Url,
+    header::HeaderValue,
+    redirect::{Action, Attempt, Policy},
+};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tiphys_cloud::{
     aws::{self, Identities},
     gcp,
@@ -13,18 +20,46 @@ use tiphys_cloud::{
 };
 use tiphys_notify::send::{Mail, Published, Request, Response, Signer, Transport};
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 
 /// Most of an answer that is read.
 const ANSWER: usize = 1 << 20;
 const CONNECT: Duration = Duration::from_secs(10);
+
+/// How long one delivery may be tried again.
+const LONGEST_DELIVERY: Duration = Duration::from_secs(300);
+
+/// Most redirects of one request.
+const REDIRECTS: usize = 10;
+
+/// Follows a redirect that keeps the message and stays with the server that the configuration
+/// names: 307 and 308 keep method and body. Any other is the answer, which is no success: after it
+/// the message would be lost, or told to somebody else. That includes a 301, 302 or 303 of a GET,
+/// after which Argo CD sends another GET, without the body.
+fn within_server(attempt: Attempt<'_>) -> Action {
+    let keeps = matches!(attempt.status().as_u16(), 307 | 308);
+    let from = attempt.previous().last();
+    let stays = from.is_some_and(|from| is_within(from, attempt.url()));
+    if keeps && stays && attempt.previous().len() <= REDIRECTS {
+        attempt.follow()
+    } else {
+        attempt.stop()
+    }
+}
+
+/// Whether a URL leads to the server of another one. With another scheme or port it does not, as the
+/// client would leave out who asks, and the message would be sent by nobody.
+fn is_within(from: &Url, to: &Url) -> bool {
+    from.origin() == to.origin()
+}
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
 #[error("requests can not be sent: {0}")]
 pub struct LinkError(#[from] reqwest::Error);
 
-/// Two HTTP clients: one that checks certificates, and one that does not. They follow no redirects,
-/// because bodies and headers have credentials that may not reach another host. Cheap to clone.
+/// Two HTTP clients: one that checks certificates, and one that does not. They follow redirects
+/// within a server only, because bodies and headers have credentials. Cheap to clone.
 #[derive(Clone)]
 pub struct Link {
     careful: Arc<Client>,
@@ -46,7 +81,9 @@ impl Link {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = || {
             Client::builder()
-                .redirect(Policy::none())
+                .redirect(Policy::custom(within_server))
+                // URLs may be secrets.
+                .referer(false)
                 .connect_timeout(CONNECT)
                 .user_agent(concat!("tiphys-notifications/", env!("CARGO_PKG_VERSION")))
         };
@@ -61,9 +98,23 @@ impl Link {
 
     /// A transport for a thread that may wait.
     pub fn waiting(&self, runtime: Handle) -> impl Transport {
+        self.waiting_until(runtime, CancellationToken::new(), || true)
+    }
+
+    /// A transport for a thread that may wait until the process ends, or it is no longer this
+    /// replica that sends.
+    pub(super) fn waiting_until<F: Fn() -> bool>(
+        &self,
+        runtime: Handle,
+        end: CancellationToken,
+        is_ours: F,
+    ) -> impl Transport + use<F> {
         Waiting {
             link: self.clone(),
             runtime,
+            end,
+            is_ours,
+            began: Instant::now(),
         }
     }
 
@@ -190,12 +241,17 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// The link as a thread that may wait uses it.
-struct Waiting {
+struct Waiting<F> {
     link: Link,
     runtime: Handle,
+    end: CancellationToken,
+    /// Another replica would send the same again.
+    is_ours: F,
+    /// There is one for each delivery.
+    began: Instant,
 }
 
-impl Transport for Waiting {
+impl<F: Fn() -> bool> Transport for Waiting<F> {
     fn exchange(&mut self, request: &Request) -> Result<Response, String> {
         self.runtime.block_on(self.link.send(request))
     }
@@ -209,13 +265,22 @@ impl Transport for Waiting {
     }
 
     fn wait(&mut self, time: Duration) {
-        self.runtime.block_on(tokio::time::sleep(time));
+        let ended = self.end.cancelled();
+        // Whether the process ends is asked for next.
+        let _ = self
+            .runtime
+            .block_on(async { tokio::time::timeout(time, ended).await });
+    }
+
+    fn is_over(&self) -> bool {
+        self.end.is_cancelled() || self.began.elapsed() > LONGEST_DELIVERY || !(self.is_ours)()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
     use tiphys_cloud::Env;
     use tokio::{io::AsyncReadExt as _, io::AsyncWriteExt as _, net::TcpListener};
 
@@ -383,6 +448,118 @@ mod tests {
             assert!(sent.contains("authorization: bearer granted\r\n"), "{sent}");
         }
         std::fs::remove_file(file).expect("removed");
+    }
+
+    /// A server that answers each request with a status and a location. Returns what it was sent.
+    async fn redirecting(
+        answers: Vec<(u16, &'static str)>,
+    ) -> (String, tokio::task::JoinHandle<Vec<String>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("bound"));
+        let task = tokio::spawn(async move {
+            let mut asked = Vec::new();
+            for (status, location) in answers {
+                let (mut stream, _) = listener.accept().await.expect("a client");
+                let (mut text, mut part) = (String::new(), vec![0; 8192]);
+                while !text.ends_with('}') {
+                    let read = stream.read(&mut part).await.expect("a request");
+                    assert!(read > 0, "the request ends too early: {text}");
+                    text.push_str(&String::from_utf8_lossy(&part[..read]));
+                }
+                asked.push(text);
+                let answer = format!(
+                    "HTTP/1.1 {status} X\r\nconnection: close\r\nlocation: {location}\r\n\
+                     content-length: 0\r\n\r\n"
+                );
+                stream.write_all(answer.as_bytes()).await.expect("sent");
+            }
+            asked
+        });
+        (url, task)
+    }
+
+    #[tokio::test]
+    async fn a_redirect_within_the_server_takes_the_message_along() {
+        for status in [307, 308] {
+            let (url, task) = redirecting(vec![(status, "/moved"), (200, "")]).await;
+            let link = Link::new().expect("a link");
+            let mut request = request(&format!("{url}/s3cret"), Signer::None);
+            let signed = ("Authorization".to_owned(), "Bearer t".to_owned());
+            request.headers.push(signed);
+            let answer = link.send(&request).await;
+            assert_eq!(answer.expect("an answer").status, 200);
+            let asked = task.await.expect("asked");
+            assert!(asked[1].starts_with("POST /moved "), "{}", asked[1]);
+            assert!(asked[1].ends_with("{\"QueueName\":\"q\"}"), "{}", asked[1]);
+            let again = asked[1].to_lowercase();
+            assert!(again.contains("authorization: bearer t\r\n"), "{again}");
+            assert!(!again.contains("s3cret"), "{again}");
+        }
+    }
+
+    /// The last redirect has another status: it is the answer.
+    #[tokio::test]
+    async fn redirects_are_followed_a_few_times() {
+        let mut answers = vec![(307, "/again"); REDIRECTS];
+        answers.push((308, "/again"));
+        let (url, _task) = redirecting(answers).await;
+        let link = Link::new().expect("a link");
+        let answer = link.send(&request(&url, Signer::None)).await;
+        assert_eq!(answer.expect("an answer").status, 308);
+    }
+
+    /// After the first three the message would be lost, and the others lead to another server, where
+    /// nobody listens.
+    #[tokio::test]
+    async fn other_redirects_are_answers() {
+        for (status, location) in [
+            (301, "/moved"),
+            (302, "/moved"),
+            (303, "/moved"),
+            (307, "http://127.0.0.1:1/moved"),
+            (308, "http://localhost:1/moved"),
+        ] {
+            let (url, task) = redirecting(vec![(status, location)]).await;
+            let link = Link::new().expect("a link");
+            let answer = link.send(&request(&url, Signer::None)).await;
+            assert_eq!(answer.expect("an answer").status, status, "{location}");
+            assert_eq!(task.await.expect("asked").len(), 1);
+        }
+    }
+
+    #[test]
+    fn the_end_of_the_process_ends_a_wait() {
+        let runtime = tokio::runtime::Runtime::new().expect("threads");
+        let link = Link::new().expect("a link");
+        let end = CancellationToken::new();
+        let ours = Cell::new(true);
+        let mut transport =
+            link.waiting_until(runtime.handle().clone(), end.clone(), || ours.get());
+        transport.wait(Duration::ZERO);
+        assert!(!transport.is_over());
+        // Another replica has the lease meanwhile.
+        ours.set(false);
+        assert!(transport.is_over());
+        ours.set(true);
+        end.cancel();
+        transport.wait(Duration::MAX);
+        assert!(transport.is_over());
+    }
+
+    #[test]
+    fn a_server_has_one_scheme_and_one_port() {
+        let url = |text: &str| Url::parse(text).expect("a URL");
+        for (from, to, same) in [
+            ("http://a.test/x", "http://a.test/y", true),
+            ("http://a.test/x", "https://a.test/x", false),
+            ("https://a.test/x", "https://a.test:443/y", true),
+            ("https://a.test/x", "http://a.test/x", false),
+            ("https://a.test/x", "https://b.test/x", false),
+            ("https://a.test/x", "https://a.test:8443/x", false),
+            ("http://a.test:8080/x", "https://a.test/x", false),
+        ] {
+            assert_eq!(is_within(&url(from), &url(to)), same, "{from} {to}");
+        }
     }
 
     #[tokio::test]

@@ -1,10 +1,10 @@
 //! Google Chat: messages and cards to webhooks.
 
-use super::http::{Request, exchange, query};
+use super::http::{Request, exchange, failed, query};
 use super::{SendError, Sent, World, config, upstream};
-use crate::typed;
+use crate::typed::{self, Typed};
 use crate::{Destination, Notification, Service};
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 use tiphys_gocompat::url::Url;
 
 pub(super) fn send(
@@ -27,7 +27,14 @@ pub(super) fn send(
         .json(&message)
         .insecure(service.flag("insecureSkipVerify"));
     let answer = exchange(world.transport, &request)?;
-    let error = &answer.json()["error"];
+    // A page of a proxy in between is no delivery, whatever its status.
+    let Ok(told) = serde_json::from_slice::<Map<String, Json>>(&answer.body) else {
+        return upstream(match answer.is_success() {
+            true => "the answer is not Google Chat's".to_owned(),
+            false => failed(&request, &answer),
+        });
+    };
+    let error = told.get("error").unwrap_or(&Json::Null);
     if error.is_null() && answer.is_success() {
         return Ok(());
     }
@@ -62,8 +69,7 @@ fn message(notification: &Notification, world: &mut World<'_>) -> Result<Json, S
     let part = notification.part("googlechat");
     let text = |name: &str| part.map_or("", |part| part.text(name));
     let cards = |name: &str| {
-        typed::document(text(name))
-            .and_then(|cards| typed::list(&cards))
+        cards_in(text(name))
             .or_else(|error| config(format!("cannot create message: {name}: {error}")))
     };
     let (old, new) = (cards("cards")?, cards("cardsV2")?);
@@ -79,6 +85,65 @@ fn message(notification: &Notification, world: &mut World<'_>) -> Result<Json, S
         message["cards"] = old.into();
     }
     Ok(message)
+}
+
+fn cards_in(text: &str) -> Typed<Vec<Json>> {
+    let cards = typed::list(&typed::document(text)?)?;
+    let card = |card: &Json| Ok(with_texts("", typed::map(card)?.into()));
+    cards.iter().map(card).collect()
+}
+
+/// The fields of cards that hold numbers and flags.
+const NOT_TEXTS: &[&str] = &[
+    "allWidgetsAreRequired",
+    "alpha",
+    "aspectRatio",
+    "blue",
+    "characterLimit",
+    "collapsible",
+    "columnCount",
+    "contentMultiline",
+    "cornerRadius",
+    "defaultToCurrentSpace",
+    "disabled",
+    "enabled",
+    "fill",
+    "grade",
+    "green",
+    "includeVariables",
+    "maxLines",
+    "multiSelectMaxSelectedItems",
+    "multiSelectMinQueryLength",
+    "persistValues",
+    "red",
+    "selected",
+    "timezoneOffsetDate",
+    "uncollapsibleWidgetsCount",
+    "weight",
+    "wrapText",
+];
+
+/// A field of a card with texts where Google wants texts, and refuses anything else: for YAML a
+/// revision may be a number, and `yes` a flag.
+fn with_texts(name: &str, value: Json) -> Json {
+    match value {
+        Json::Object(members) => members
+            .into_iter()
+            .map(|(name, value)| {
+                let value = with_texts(&name, value);
+                (name, value)
+            })
+            .collect::<Map<_, _>>()
+            .into(),
+        Json::Array(items) => items
+            .into_iter()
+            .map(|item| with_texts(name, item))
+            .collect(),
+        Json::Bool(_) | Json::Number(_) if !NOT_TEXTS.contains(&name) => {
+            typed::text(&value).map_or(value, Json::from)
+        }
+        other => other,
+    }
 }
 
 /// A random UUID.

@@ -67,8 +67,13 @@ pub trait Transport {
     /// If the server did not take it. The text has no secrets.
     fn publish(&mut self, message: &Published) -> Result<(), String>;
 
-    /// Waits between two attempts.
+    /// Waits between two attempts, unless the process ends.
     fn wait(&mut self, time: Duration);
+
+    /// Whether there is no more time for another attempt, or the process ends.
+    fn is_over(&self) -> bool {
+        false
+    }
 }
 
 /// How long a service may take to answer.

@@ -10,6 +10,7 @@ mod gcppubsub;
 pub(crate) mod github;
 mod googlechat;
 mod http;
+mod lists;
 mod nats;
 mod newrelic;
 mod opsgenie;

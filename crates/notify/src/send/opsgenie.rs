@@ -45,7 +45,11 @@ pub(super) fn send(
     }
     let host = match service.text("apiUrl") {
         "" => "api.opsgenie.com",
-        own => own,
+        // With the scheme, too: people write it.
+        own => own
+            .strip_prefix("https://")
+            .unwrap_or(own)
+            .trim_end_matches('/'),
     };
     let request = Request::post(format!("https://{host}/v2/alerts"))
         .header("Content-Type", "application/json; charset=utf-8")

@@ -1,9 +1,9 @@
 //! PagerDuty: incidents (the first API) and events (the second).
 
 use super::http::{Request, succeed};
-use super::{Sent, World, config};
+use super::{Sent, World, config, upstream};
 use crate::{Destination, Notification, Service};
-use serde_json::json;
+use serde_json::{Map, Value as Json, json};
 
 /// Opens an incident; the recipient is the id of a service.
 pub(super) fn incident(
@@ -42,7 +42,7 @@ pub(super) fn incident(
             format!("Token token={}", service.text("token")),
         )
         .header("From", service.text("from"));
-    succeed(world.transport, &request).map(drop)
+    taken(&request, world)
 }
 
 /// Sends an event; the recipient names a key.
@@ -81,5 +81,14 @@ pub(super) fn event(
         }
     }
     let request = Request::post("https://events.pagerduty.com/v2/enqueue").json(&event);
-    succeed(world.transport, &request).map(drop)
+    taken(&request, world)
+}
+
+/// Sends. A page of a proxy in between is no delivery, whatever its status.
+fn taken(request: &Request, world: &mut World<'_>) -> Sent {
+    let answer = succeed(world.transport, request)?;
+    match serde_json::from_slice::<Map<String, Json>>(&answer.body) {
+        Ok(_) => Ok(()),
+        Err(_) => upstream("the answer is not PagerDuty's"),
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::http::{Request, exchange, succeed};
 use super::slack::is_web_url;
-use super::{SendError, Sent, World, config, upstream};
+use super::{SendError, Sent, World, config, lists, upstream};
 use crate::{Destination, Notification, Service};
 use serde_json::{Map, Value as Json};
 use tiphys_gocompat::url::Url;
@@ -70,7 +70,7 @@ fn message(
         .part("rocketchat")
         .map_or("", |part| part.text("attachments"));
     if !text.is_empty() {
-        match serde_json::from_str::<Vec<Json>>(text) {
+        match lists::maps(text) {
             Ok(items) if items.is_empty() => {}
             Ok(items) => {
                 message.insert("attachments".into(), items.into());

@@ -1,9 +1,9 @@
 //! Services that take one request: Grafana, Mattermost, Webex.
 
 use super::http::{Request, exchange, failed, succeed};
-use super::{Sent, World, config, upstream};
+use super::{Sent, World, config, lists, upstream};
 use crate::{Destination, Notification, Service};
-use serde_json::{Value as Json, json};
+use serde_json::json;
 use tiphys_gocompat::{regex::Regex, url::Url};
 
 /// An annotation of dashboards; the recipient is a list of tags.
@@ -51,16 +51,13 @@ pub(super) fn mattermost(
     let text = notification
         .part("mattermost")
         .map_or("", |part| part.text("attachments"));
-    let attachments: Vec<Json> = match text {
-        "" => Vec::new(),
-        text => match serde_json::from_str(text) {
-            Ok(attachments) => attachments,
-            Err(error) => {
-                return config(format!(
-                    "failed to unmarshal attachments '{text}' : {error}"
-                ));
-            }
-        },
+    let attachments = match lists::items(text) {
+        Ok(attachments) => attachments,
+        Err(error) => {
+            return config(format!(
+                "failed to unmarshal attachments '{text}' : {error}"
+            ));
+        }
     };
     let post = json!({
         "channel_id": to.recipient,

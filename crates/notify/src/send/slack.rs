@@ -1,8 +1,9 @@
 //! Slack: messages, threads, and updates of messages.
 
 use super::http::{Request, Response, exchange, failed, host, query};
-use super::{SendError, Sent, World, config, upstream};
+use super::{SendError, Sent, World, config, lists, upstream};
 use crate::notification::Part;
+use crate::typed;
 use crate::{Destination, Notification, Service};
 use serde_json::{Map, Value as Json};
 use std::{collections::BTreeMap, time::Duration};
@@ -140,10 +141,8 @@ fn fields(
             own
         }
     };
-    let mut fields = Fields::new();
-    if !notification.message.is_empty() {
-        fields.push(("text", notification.message.clone()));
-    }
+    // Empty, too: an update takes the old text away.
+    let mut fields: Fields = vec![("text", notification.message.clone())];
     let (username, icon) = (given("username"), given("icon"));
     if !username.is_empty() {
         fields.push(("username", username.to_owned()));
@@ -177,10 +176,7 @@ pub(super) fn is_web_url(text: &str) -> bool {
 
 fn list(part: Part<'_>, name: &str) -> Result<Vec<Json>, SendError> {
     let text = part.text(name);
-    if text.is_empty() {
-        return Ok(Vec::new());
-    }
-    serde_json::from_str::<Vec<Json>>(text)
+    lists::maps(text)
         .or_else(|error| config(format!("failed to unmarshal {name} '{text}' : {error}")))
 }
 
@@ -190,7 +186,7 @@ fn attachment(value: &Json) -> String {
     let given = value.as_object().unwrap_or(&empty);
     let mut members = Vec::new();
     for name in ATTACHMENT {
-        let value = match (*name, given.get(*name)) {
+        let value = match (*name, typed::field(given, name)) {
             ("blocks", None) => &Json::Null,
             (_, None) => continue,
             (_, Some(value)) => value,
@@ -214,8 +210,11 @@ fn attachment(value: &Json) -> String {
 
 fn fields_text(fields: &[Json]) -> String {
     let field = |field: &Json| {
-        let text = |name: &str| written(&field[name].as_str().unwrap_or_default().into());
-        let short = field["short"].as_bool().unwrap_or_default();
+        let empty = Map::new();
+        let given = field.as_object().unwrap_or(&empty);
+        let of = |name: &str| typed::field(given, name).unwrap_or(&Json::Null);
+        let text = |name: &str| written(&of(name).as_str().unwrap_or_default().into());
+        let short = of("short").as_bool().unwrap_or_default();
         let (title, value) = (text("title"), text("value"));
         format!("{{\"title\":{title},\"value\":{value},\"short\":{short}}}")
     };
@@ -269,6 +268,9 @@ fn call(
         }
         world.transport.wait(pause);
         waited += pause;
+        if world.transport.is_over() {
+            return answer_of(response, &request, method, api);
+        }
     }
     let response = exchange(world.transport, &request)?;
     answer_of(response, &request, method, api)

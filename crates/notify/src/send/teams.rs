@@ -1,7 +1,7 @@
 //! Microsoft Teams: cards to incoming webhooks.
 
 use super::http::{Request, exchange};
-use super::{SendError, Sent, World, config, upstream};
+use super::{SendError, Sent, World, config, lists, upstream};
 use crate::{Destination, Notification, Service};
 use serde_json::{Map, Value as Json, json};
 
@@ -65,13 +65,7 @@ fn message(notification: &Notification) -> Result<String, SendError> {
     Ok(tiphys_gocompat::json::to_string(&Json::Object(message)))
 }
 
-/// A list of maps in a text; empty for an empty text.
+/// A list of maps in a text.
 pub(super) fn list(what: &str, text: &str) -> Result<Vec<Json>, SendError> {
-    if text.is_empty() {
-        return Ok(Vec::new());
-    }
-    match serde_json::from_str::<Vec<Map<String, Json>>>(text) {
-        Ok(items) => Ok(items.into_iter().map(Json::Object).collect()),
-        Err(error) => config(format!("{what} unmarshalling error {error}")),
-    }
+    lists::maps(text).or_else(|error| config(format!("{what} unmarshalling error {error}")))
 }
