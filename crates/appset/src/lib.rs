@@ -7,6 +7,7 @@
 
 pub mod deleted_set;
 mod error;
+mod field_names;
 mod followed;
 mod generate;
 mod generators;

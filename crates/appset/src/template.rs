@@ -3,6 +3,7 @@
 //! Main functions: [`merged`], [`application`] and [`patched`].
 
 use crate::error::{GenerateError, Place};
+use crate::field_names::spelled;
 use crate::params::Params;
 use crate::render::Renderer;
 use serde_json::{Map, Value as Json};
@@ -99,15 +100,13 @@ pub(crate) fn patched(
     apply_patch(app, &text)
 }
 
-/// Applies the text of a patch, YAML or JSON.
+/// Applies the text of a patch, YAML or JSON. Names of fields may be in any case.
 pub fn apply_patch(app: Application, text: &str) -> Result<Application, GenerateError> {
     let invalid = |why: String| GenerateError::content(format!("invalid templatePatch: {why}"));
-    // JSON may be indented with tabs, which YAML does not permit.
-    let json = text.trim_start().starts_with('{');
-    let json = json.then(|| serde_json::from_str::<Json>(text).ok());
-    let patch = match json.flatten() {
-        Some(patch) => patch,
-        None => yaml::parse_document(text, &crate::CONTENT, Duplicates::LastWins)
+    // Argo CD takes what begins like JSON for JSON, whatever YAML would make of it.
+    let patch = match text.trim_start().starts_with('{') {
+        true => serde_json::from_str::<Json>(text).map_err(|e| invalid(e.to_string()))?,
+        false => yaml::parse_document(text, &crate::CONTENT, Duplicates::LastWins)
             .map_err(|e| invalid(e.to_string()))?,
     };
     let patch = match patch {
@@ -115,18 +114,19 @@ pub fn apply_patch(app: Application, text: &str) -> Result<Application, Generate
         Json::Object(_) => patch,
         _ => return Err(invalid("it is not a map".into())),
     };
-    serde_json::from_value::<Application>(without_nulls(&patch))
-        .map_err(|e| invalid(e.to_string()))?;
-    let project = app.spec.project.clone();
-    let original = serde_json::to_value(&app).map_err(|e| invalid(e.to_string()))?;
     let root = SCHEMA
         .as_ref()
         .and_then(Schema::root)
         .ok_or_else(|| invalid("the schema is missing".into()))?;
+    serde_json::from_value::<Application>(spelled(without_nulls(&patch), root))
+        .map_err(|e| invalid(e.to_string()))?;
+    let project = app.spec.project.clone();
+    let original = serde_json::to_value(&app).map_err(|e| invalid(e.to_string()))?;
+    // A field in another case is one that the original lacks, and is found when the result is read.
     let document = strategic::apply_owned(original, patch, root)
         .map_err(|e| GenerateError::content(format!("error while applying templatePatch: {e}")))?;
     let mut app: Application =
-        serde_json::from_value(document).map_err(|e| invalid(e.to_string()))?;
+        serde_json::from_value(spelled(document, root)).map_err(|e| invalid(e.to_string()))?;
     app.spec.project = project;
     Ok(app)
 }
@@ -167,12 +167,131 @@ mod tests {
             "{\n\t\"metadata\": {\n\t\t\"labels\": {\"a\": \"b\"}\n\t}\n}\n",
             "\n\t{\"metadata\": {\"labels\": {\"a\": \"b\"}}}",
             "metadata:\n  labels:\n    a: b\n",
-            "{metadata: {labels: {a: b}}}",
+            "# a comment\n{metadata: {labels: {a: b}}}",
         ] {
             let patched = apply_patch(Application::default(), text).expect(text);
             assert_eq!(patched.metadata.labels["a"], "b", "{text}");
         }
-        let refused = apply_patch(Application::default(), "metadata:\n\tlabels: {}\n");
-        refused.expect_err("tabs are no indentation of YAML");
+        for text in [
+            "metadata:\n\tlabels: {}\n",
+            // YAML, but not the JSON that they begin like.
+            "{metadata: {labels: {a: b}}}",
+            "{'metadata': {}}",
+            "{\"metadata\": {\"labels\": {\"a\": \"b\"},}}",
+            "{\"metadata\": {}}\n# a comment",
+            "{\"metadata\": {}}\n---\n{}",
+            "{\"metadata\": {}} x",
+            "{\"spec\": {\"source\": {\"helm\": {\"valuesObject\": {\"a\": 1e400}}}}}",
+        ] {
+            apply_patch(Application::default(), text).expect_err(text);
+        }
+    }
+
+    /// An Application with what the patches of these tests meet.
+    fn app() -> Json {
+        serde_json::json!({
+            "metadata": {"name": "a"},
+            "spec": {
+                "project": "default",
+                "source": {"repoURL": "https://a.test/r", "path": "p", "targetRevision": "HEAD"},
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": "x"},
+            },
+        })
+    }
+
+    /// What the genuine controller makes of these patches: the path of a value, and the value.
+    #[test]
+    fn names_of_fields_may_be_in_any_case() {
+        use serde_json::json;
+        let app: Application = serde_json::from_value(app()).expect("an Application");
+        for (patch, path, wanted) in [
+            (
+                "METADATA: {LABELS: {a: b}}",
+                "/metadata/labels",
+                json!({"a": "b"}),
+            ),
+            (
+                "metadata: {Labels: {a: b, A: c}}",
+                "/metadata/labels",
+                json!({"A": "c", "a": "b"}),
+            ),
+            // What the template has is read last.
+            ("spec: {Source: {path: q}}", "/spec/source/path", json!("p")),
+            (
+                "spec: {Source: {chart: c}}",
+                "/spec/source/chart",
+                json!("c"),
+            ),
+            ("spec: {source: {Path: q}}", "/spec/source/path", json!("p")),
+            (
+                "spec: {source: {targetrevision: v1}}",
+                "/spec/source/targetRevision",
+                json!("v1"),
+            ),
+            (
+                "spec: {\u{17f}ource: {path: q}}",
+                "/spec/source/path",
+                json!("q"),
+            ),
+            (
+                "spec: {sourcE: {ref: a}, SOURCE: {ref: b}}",
+                "/spec/source/ref",
+                json!("a"),
+            ),
+            (
+                "spec: {syncPolicy: {Automated: {Prune: true, selfheal: true}}}",
+                "/spec/syncPolicy/automated",
+                json!({"prune": true, "selfHeal": true}),
+            ),
+            (
+                "spec: {source: {helm: {parameters: [{Name: a, VALUE: b}]}}}",
+                "/spec/source/helm/parameters",
+                json!([{"name": "a", "value": "b"}]),
+            ),
+            (
+                "spec: {source: {helm: {ValuesObject: {A: 1, a: 2}}}}",
+                "/spec/source/helm/valuesObject",
+                json!({"A": 1, "a": 2}),
+            ),
+            (
+                "spec: {destination: {server: null, Name: e}}",
+                "/spec/destination/name",
+                json!("e"),
+            ),
+            ("Spec: {Project: other}", "/spec/project", json!("default")),
+            (
+                "Operation: {sync: {revision: r}}",
+                "/operation/sync/revision",
+                json!("r"),
+            ),
+        ] {
+            let patched = apply_patch(app.clone(), patch).expect(patch);
+            let patched = serde_json::to_value(&patched).expect("JSON");
+            assert_eq!(patched.pointer(path), Some(&wanted), "{patch}");
+        }
+        for patch in [
+            "Spec: 1",
+            "spec: {Source: 1}",
+            "spec: {Project: [1]}",
+            "spec: {syncPolicy: {retry: {Limit: x}}}",
+            "Metadata: {labels: {a: 1}}",
+        ] {
+            apply_patch(app.clone(), patch).expect_err(patch);
+        }
+    }
+
+    /// A member that is there twice is read twice, and nothing of the first is lost that the
+    /// second lacks; opaque values are read whole.
+    #[test]
+    fn spellings_are_read_one_over_the_other() {
+        let root = SCHEMA.as_ref().and_then(Schema::root).expect("a root");
+        let document = serde_json::json!({"spec": {
+            "Source": {"path": "a", "ref": "r", "helm": {"valuesObject": {"a": 1}}},
+            "source": {"path": "b", "helm": {"valuesObject": {"b": 2}}},
+        }});
+        let wanted = serde_json::json!({"spec": {"source": {
+            "path": "b", "ref": "r", "helm": {"valuesObject": {"b": 2}},
+        }}});
+        assert_eq!(spelled(document, root), wanted);
     }
 }

@@ -4,9 +4,11 @@
 //! resolved destination is an argument. The messages are Argo CD's.
 
 mod hydrated;
+mod missing;
 mod normal;
 
 pub use hydrated::{dry_source, has_several, hydrate_to, sync_source, synced};
+pub use missing::{BrokenCluster, Clusters, Presence, look_up};
 pub use normal::{is_normal, normalize, normalize_document};
 
 use crate::{
@@ -18,7 +20,7 @@ use tiphys_api::{
     AppProject, Application,
     access::shown_url,
     application::{ApplicationDestination, ApplicationSpec},
-    constants::IN_CLUSTER,
+    constants::{IN_CLUSTER, IN_CLUSTER_NAME},
     repo_url::{RepoUrl, canonical_pattern},
     source::{ApplicationSource, SourceHydrator},
 };
@@ -68,7 +70,11 @@ pub fn destination(
     let mut found = clusters.iter().filter(|c| c.name == name);
     match (found.next(), found.next()) {
         (Some(one), None) => Ok(one.clone()),
-        (None, _) => Err(format!("there are no clusters with this name: {name}")),
+        (None, _) => clusters
+            .iter()
+            .find(|c| is_local_name(name, c))
+            .cloned()
+            .ok_or_else(|| format!("there are no clusters with this name: {name}")),
         (Some(_), Some(_)) => {
             let servers: Vec<_> = clusters
                 .iter()
@@ -84,13 +90,20 @@ pub fn destination(
     }
 }
 
+/// Whether the name is the one that Argo CD gives the local cluster, which it keeps beside the name
+/// in the cluster's Secret.
+fn is_local_name(name: &str, cluster: &Destination) -> bool {
+    name == IN_CLUSTER_NAME && cluster.server.trim_end_matches('/') == IN_CLUSTER
+}
+
 /// Whether neither server nor name of a destination matches a known cluster. Then it can have no
 /// other meaning; any other error of [`destination`] is an error in the spec.
-pub fn names_no_cluster(destination: &ApplicationDestination, clusters: &[Destination]) -> bool {
+fn names_no_cluster(destination: &ApplicationDestination, clusters: &[Destination]) -> bool {
     let server = destination.server.trim_end_matches('/');
     let is_named = |c: &Destination| {
         (!server.is_empty() && c.server.trim_end_matches('/') == server)
             || (!destination.name.is_empty() && c.name == destination.name)
+            || is_local_name(&destination.name, c)
     };
     !clusters.iter().any(is_named)
 }
@@ -377,8 +390,10 @@ pub fn project_rules(project: &AppProject) -> ProjectRules {
         name: project.metadata.name.clone(),
         cluster_whitelist: named(&spec.cluster_resource_whitelist),
         cluster_blacklist: named(&spec.cluster_resource_blacklist),
-        namespace_whitelist: (!spec.namespace_resource_whitelist.is_empty())
-            .then(|| kinds(&spec.namespace_resource_whitelist)),
+        namespace_whitelist: spec
+            .namespace_resource_whitelist
+            .as_ref()
+            .map(|list| kinds(&list.0)),
         namespace_blacklist: kinds(&spec.namespace_resource_blacklist),
         destinations: spec.destinations.iter().map(place).collect(),
         cluster_permitted: true,
@@ -429,6 +444,16 @@ mod tests {
             "sourceRepos": ["https://example.org/team/*", "!https://example.org/team/secret"],
             "destinations": [{"server": "https://kubernetes.default.svc", "namespace": "team-*"}]}}))
         .expect("a project")
+    }
+
+    #[test]
+    fn an_empty_list_of_allowed_kinds_allows_none() {
+        for (list, expected) in [(json!(null), None), (json!([]), Some(0))] {
+            let project = json!({"spec": {"namespaceResourceWhitelist": list}});
+            let project = serde_json::from_value(project).expect("a project");
+            let allowed = project_rules(&project).namespace_whitelist;
+            assert_eq!(allowed.map(|kinds| kinds.len()), expected, "{list}");
+        }
     }
 
     #[test]

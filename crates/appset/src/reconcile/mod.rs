@@ -24,7 +24,7 @@ use tiphys_api::application_set::{ApplicationSet, ApplicationSetStatus};
 use tiphys_api::constants;
 use tiphys_api::meta::Time;
 use tiphys_api::status::{HealthStatus, ResourceStatus};
-use tiphys_engine::spec::Destination;
+use tiphys_engine::spec::{BrokenCluster, Destination};
 
 /// After an error of the specification or of a generator.
 const RETRY: Duration = Duration::from_secs(180);
@@ -90,7 +90,12 @@ pub struct Existing<'a> {
     pub applications: &'a [Application],
     /// The names of the projects in the controller's namespace.
     pub projects: &'a BTreeSet<String>,
+    /// The clusters that may be used; the local one is among them unless it is disabled.
     pub clusters: &'a [Destination],
+    /// The names of the local cluster, also while it is disabled.
+    pub local_names: &'a [String],
+    /// Those whose Secrets cannot be read at present.
+    pub broken_clusters: &'a [BrokenCluster],
 }
 
 impl<'a> Existing<'a> {

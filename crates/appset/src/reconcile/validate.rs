@@ -4,7 +4,7 @@ use super::Existing;
 use std::collections::{BTreeMap, BTreeSet};
 use tiphys_api::Application;
 use tiphys_api::application_set::ApplicationSet;
-use tiphys_engine::spec::{self, Destination};
+use tiphys_engine::spec::{self, Clusters, Presence};
 
 /// Why Applications are invalid, by name. A name that occurs twice makes both invalid.
 pub fn invalid(
@@ -14,7 +14,6 @@ pub fn invalid(
 ) -> BTreeMap<String, String> {
     let mut invalid = BTreeMap::new();
     let mut seen = BTreeSet::new();
-    let clusters = clusters(existing);
     let of = &set.metadata.name;
     for app in desired {
         let name = &app.metadata.name;
@@ -34,7 +33,7 @@ pub fn invalid(
                 app.spec.project
             ))
         } else {
-            spec::destination(&app.spec.destination, &clusters)
+            spec::destination(&app.spec.destination, existing.clusters)
                 .err()
                 .map(|why| format!("application destination spec is invalid: {why}"))
         };
@@ -54,32 +53,26 @@ pub fn message(invalid: &BTreeMap<String, String>) -> Option<String> {
     })
 }
 
-/// The known clusters, the local one among them.
-fn clusters(existing: &Existing<'_>) -> Vec<Destination> {
-    let local = spec::in_cluster();
-    let mut clusters: Vec<Destination> = existing.clusters.to_vec();
-    if clusters
-        .iter()
-        .all(|cluster| cluster.server != local.server)
-    {
-        clusters.push(local);
-    }
-    clusters
-}
-
-/// Whether an Application's resources cannot be deleted, because its cluster does not exist.
+/// Whether an Application's resources cannot be deleted, because its cluster does not exist any
+/// more. Unless that is certain, they would be left behind.
 pub fn has_no_cluster(app: &Application, existing: &Existing<'_>) -> bool {
-    let local = spec::in_cluster();
-    let destination = &app.spec.destination;
-    if destination.name.is_empty() && destination.server == local.server {
+    let to = &app.spec.destination;
+    // As of one whose spec cannot be read.
+    if to.server.is_empty() && to.name.is_empty() {
         return false;
     }
-    spec::destination(destination, &clusters(existing)).is_err()
+    let clusters = Clusters {
+        known: existing.clusters,
+        local_names: existing.local_names,
+        broken: existing.broken_clusters,
+    };
+    let found = spec::look_up(to, clusters);
+    matches!(found, Ok(Presence::Gone(_)))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Existing, invalid, spec};
+    use super::{Existing, has_no_cluster, invalid, spec};
     use serde_json::json;
     use std::collections::{BTreeMap, BTreeSet};
     use tiphys_api::{Application, application_set::ApplicationSet};
@@ -105,7 +98,9 @@ mod tests {
         let existing = Existing {
             applications: &[],
             projects: &BTreeSet::from(["default".to_owned()]),
-            clusters: &[east],
+            clusters: &[spec::in_cluster(), east],
+            local_names: &[],
+            broken_clusters: &[],
         };
         let invalid = invalid(&ApplicationSet::default(), &desired, &existing);
         let why = "application destination spec is invalid: error getting cluster by server \
@@ -113,5 +108,59 @@ mod tests {
                    \"https://none.example\" not found";
         let wanted = [("https://none.example".to_owned(), why.to_owned())];
         assert_eq!(invalid, BTreeMap::from(wanted));
+    }
+
+    #[test]
+    fn the_local_cluster_may_be_disabled() {
+        let desired = [
+            ("a", json!({"server": "https://kubernetes.default.svc"})),
+            ("b", json!({"name": "in-cluster"})),
+            ("c", json!({"server": "https://kubernetes.default.svc/"})),
+            ("d", json!({"name": "local"})),
+        ]
+        .map(|(name, destination)| {
+            serde_json::from_value::<Application>(json!({
+                "metadata": {"name": name},
+                "spec": {"project": "default", "destination": destination},
+            }))
+            .expect("an Application")
+        });
+        let existing = Existing {
+            applications: &[],
+            projects: &BTreeSet::from(["default".to_owned()]),
+            clusters: &[],
+            // As its Secret calls it.
+            local_names: &["local".to_owned()],
+            broken_clusters: &[],
+        };
+        let invalid = invalid(&ApplicationSet::default(), &desired, &existing);
+        let why = |name: &str| invalid.get(name).map_or("", String::as_str);
+        assert!(why("a").ends_with("is disabled"), "{invalid:?}");
+        assert!(
+            why("b").ends_with("with this name: in-cluster"),
+            "{invalid:?}"
+        );
+        // Nothing that runs there is left behind by a deletion.
+        assert!(desired.iter().all(|app| !has_no_cluster(app, &existing)));
+        // One whose spec cannot be read is for an unknown cluster.
+        assert!(!has_no_cluster(&Application::default(), &existing));
+        // What another cluster's Secret has said before it went is no name of the local one.
+        let renamed = Existing {
+            local_names: &[],
+            ..existing
+        };
+        assert!(has_no_cluster(&desired[3], &renamed));
+        // A Secret that cannot be read may be that of its cluster.
+        let broken = [spec::BrokenCluster {
+            secret_name: "s".to_owned(),
+            problem: "no JSON".to_owned(),
+            server: String::new(),
+            name: "local".to_owned(),
+        }];
+        let unreadable = Existing {
+            broken_clusters: &broken,
+            ..renamed
+        };
+        assert!(!has_no_cluster(&desired[3], &unreadable));
     }
 }

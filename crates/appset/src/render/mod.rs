@@ -10,7 +10,7 @@ pub(crate) mod literal;
 
 use crate::error::GenerateError;
 use crate::params::{Param, Params, value_of};
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Number, Value as Json};
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
@@ -228,6 +228,7 @@ impl Filled<'_, '_> {
                 }
                 Json::Object(rendered)
             }
+            Json::Number(number) if path.is_opaque() => Json::Number(as_float64(number)),
             other => other.clone(),
         })
     }
@@ -240,6 +241,26 @@ impl Filled<'_, '_> {
         }
         Ok(Json::Object(rendered))
     }
+}
+
+/// The number that Go decodes without knowing its type: integers of more than 53 bits lose digits.
+fn as_float64(number: &Number) -> Number {
+    let exact = number.as_i64().map(i64::unsigned_abs);
+    let Some(float) = number
+        .as_f64()
+        .filter(|_| exact.is_none_or(|n| n > 1 << 53))
+    else {
+        return number.clone();
+    };
+    // Rust writes the fewest digits, and zeros behind them, as Go does. From 2^64 up to 1e21 Go does
+    // so too, where a `Number` can only be a float, which is written with an exponent.
+    let text = float.to_string();
+    let signed = text.parse::<i64>().map(Number::from);
+    signed
+        .or_else(|_| text.parse::<u64>().map(Number::from))
+        .ok()
+        .or_else(|| Number::from_f64(float))
+        .unwrap_or_else(|| number.clone())
 }
 
 /// Where in a document something stands, for errors.
@@ -258,6 +279,12 @@ impl Path<'_> {
             path = before;
         }
         depth
+    }
+
+    /// Whether it is inside a value that Argo CD keeps as a text of JSON.
+    fn is_opaque(&self) -> bool {
+        let mut keys = self.keys().into_iter();
+        keys.any(|key| ["valuesObject", "parameters"].contains(&key))
     }
 
     /// The keys on the way, without the places in lists.

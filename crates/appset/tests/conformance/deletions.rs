@@ -8,6 +8,7 @@ use tiphys_api::meta::Time;
 use tiphys_api::{Application, ApplicationSet};
 use tiphys_appset::reconcile::{Change, DeleteLimit, Done, Existing, Plan, Settings, plan};
 use tiphys_appset::tombstone::{self, Tombstone};
+use tiphys_engine::spec::in_cluster;
 
 pub const NOW: i64 = 1_700_000_000;
 
@@ -64,7 +65,9 @@ fn planned(
     let existing = Existing {
         applications: live,
         projects: &projects,
-        clusters: &[],
+        clusters: &[in_cluster()],
+        local_names: &[],
+        broken_clusters: &[],
     };
     plan(set, Ok(desired), &existing, settings, time(seconds))
 }

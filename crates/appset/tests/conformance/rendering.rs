@@ -322,3 +322,61 @@ fn an_error_names_the_generator_the_element_and_the_field() {
         "{message}"
     );
 }
+
+/// The numbers are those of the genuine controller, as its API server keeps them.
+#[test]
+fn integers_of_values_are_those_of_float64() {
+    let values = json!({
+        "a": 9_007_199_254_740_993_i64, "b": 9_007_199_254_740_992_i64, "c": i64::MAX,
+        "d": -9_007_199_254_740_993_i64, "e": 1.5, "f": 10_000_000, "g": 1e21,
+        "l": [123_456_789_012_345_678_i64, {"x": 1_152_921_504_606_846_977_i64}],
+        "one": 1.0, "s": "9007199254740993", "u": u64::MAX,
+    });
+    let rounded = json!({
+        "a": 9_007_199_254_740_992_i64, "b": 9_007_199_254_740_992_i64,
+        "c": 9_223_372_036_854_776_000_u64, "d": -9_007_199_254_740_992_i64, "e": 1.5,
+        "f": 10_000_000, "g": 1e21,
+        "l": [123_456_789_012_345_680_i64, {"x": 1_152_921_504_606_847_000_i64}],
+        "one": 1, "s": "9007199254740993",
+        // Go writes it as 18446744073709552000, which is no integer of 64 bits.
+        "u": 2_f64.powi(64),
+    });
+    let patch = "spec: {source: {helm: {valuesObject: {a: 9007199254740993}}}}";
+    for (element, patch, wanted) in [
+        (json!({"k": "v"}), None, rounded.clone()),
+        // Nothing is rendered without parameters.
+        (json!({}), None, values.clone()),
+        // A patch is decoded with exact integers.
+        (json!({"k": "v"}), Some(patch), {
+            let mut wanted = rounded;
+            wanted["a"] = json!(9_007_199_254_740_993_i64);
+            wanted
+        }),
+    ] {
+        let set: ApplicationSet = serde_json::from_value(json!({
+            "metadata": {"name": "s", "namespace": "argocd"},
+            "spec": {
+                "goTemplate": true,
+                "generators": [{"list": {"elements": [element]}}],
+                "template": {
+                    "metadata": {"name": "app"},
+                    "spec": {
+                        "project": "default",
+                        "source": {
+                            "repoURL": "https://example.com/r", "path": "x",
+                            "helm": {"valuesObject": values},
+                        },
+                        "destination": {"name": "in-cluster", "namespace": "n"},
+                    },
+                },
+                "templatePatch": patch,
+            },
+        }))
+        .expect("an ApplicationSet");
+        let generated = generate(&json!({}), &set);
+        assert_eq!(generated.failure, None);
+        let app = serde_json::to_value(&generated.applications[0]).expect("JSON");
+        let made = &app["spec"]["source"]["helm"]["valuesObject"];
+        assert_eq!(made, &wanted, "{element} {patch:?}");
+    }
+}

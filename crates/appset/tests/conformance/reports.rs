@@ -11,7 +11,7 @@ use tiphys_api::meta::Time;
 use tiphys_api::{Application, ApplicationSet};
 use tiphys_appset::reconcile::{Change, Done, Existing, Plan, Settings, plan};
 use tiphys_appset::{Generated, Reason};
-use tiphys_engine::spec::Destination;
+use tiphys_engine::spec::in_cluster;
 use tiphys_gocompat::yaml;
 
 /// The folder of a report; `None`: the cases are not here, and the test is skipped.
@@ -89,15 +89,13 @@ pub fn planned(set: &ApplicationSet, generated: &Generated, live: &[Application]
         None => Ok(&generated.applications),
     };
     let projects = BTreeSet::from(["default".to_owned(), "examples".to_owned()]);
-    let clusters = [Destination {
-        server: "https://kubernetes.default.svc".to_owned(),
-        name: "in-cluster".to_owned(),
-        project: String::new(),
-    }];
+    let clusters = [in_cluster()];
     let existing = Existing {
         applications: live,
         projects: &projects,
         clusters: &clusters,
+        local_names: &[],
+        broken_clusters: &[],
     };
     plan(
         set,
@@ -300,7 +298,9 @@ fn one_bad_element_keeps_what_exists() {
         let existing = Existing {
             applications: &[],
             projects: &projects,
-            clusters: &[],
+            clusters: &[in_cluster()],
+            local_names: &[],
+            broken_clusters: &[],
         };
         let outcome: Result<&[Application], _> = match &generated.failure {
             Some(failure) => Err(failure),

@@ -9,6 +9,7 @@ use tiphys_api::ApplicationSet;
 use tiphys_api::meta::Time;
 use tiphys_api::source::ApplicationSource;
 use tiphys_appset::reconcile::{Change, Done, Existing, Settings, plan};
+use tiphys_engine::spec::in_cluster;
 
 struct Played {
     set: ApplicationSet,
@@ -74,7 +75,9 @@ impl Played {
         let existing = Existing {
             applications: &applications,
             projects: &["default".to_owned()].into(),
-            clusters: &[],
+            clusters: &[in_cluster()],
+            local_names: &[],
+            broken_clusters: &[],
         };
         let plan = plan(
             &self.set,

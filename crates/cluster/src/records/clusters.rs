@@ -10,40 +10,21 @@ use crate::{
 };
 use std::sync::Arc;
 use tiphys_apimachinery::Object;
-use tiphys_engine::spec::{self, Destination};
+use tiphys_engine::spec::{self, BrokenCluster, Destination};
 
-/// A cluster Secret that cannot be parsed.
-#[derive(Clone, Debug)]
-pub struct BrokenCluster {
-    pub secret_name: String,
-    pub problem: String,
-    /// As far as they can be parsed; empty: they cannot.
-    server: String,
-    name: String,
-}
-
-impl BrokenCluster {
-    pub(super) fn new(secret: &Object, problem: String) -> Self {
-        let data = secret_data(secret);
-        let text = |field: &str| {
-            data.get(field)
-                .and_then(|v| String::from_utf8(v.clone()).ok())
-                .unwrap_or_default()
-        };
-        Self {
-            secret_name: secret.name().to_owned(),
-            problem,
-            server: text("server"),
-            name: text("name"),
-        }
-    }
-
-    /// Whether it may be the cluster that a destination refers to.
-    pub fn may_be(&self, server: &str, name: &str) -> bool {
-        let server_matches = self.server.is_empty()
-            || self.server.trim_end_matches('/') == server.trim_end_matches('/');
-        let name_matches = self.name.is_empty() || self.name == name;
-        (!server.is_empty() && server_matches) || (!name.is_empty() && name_matches)
+/// What is known of the cluster of a Secret that cannot be parsed.
+pub(super) fn broken_cluster(secret: &Object, problem: String) -> BrokenCluster {
+    let data = secret_data(secret);
+    let text = |field: &str| {
+        data.get(field)
+            .and_then(|v| String::from_utf8(v.clone()).ok())
+            .unwrap_or_default()
+    };
+    BrokenCluster {
+        secret_name: secret.name().to_owned(),
+        problem,
+        server: text("server"),
+        name: text("name"),
     }
 }
 
@@ -71,6 +52,15 @@ impl Settings {
                 c.server == server
             }
         })
+    }
+
+    /// The clusters that a destination may refer to.
+    pub fn destination_clusters(&self) -> spec::Clusters<'_> {
+        spec::Clusters {
+            known: &self.destinations,
+            local_names: &self.local_names,
+            broken: &self.broken_clusters,
+        }
     }
 
     /// Whether the cluster the control plane runs in may be used (`cluster.inClusterEnabled`).
@@ -131,9 +121,20 @@ pub(super) fn destinations(settings: &Settings, aliases: Vec<Destination>) -> Ar
         .collect()
 }
 
-/// Whether a destination is the cluster that the control plane runs in.
-pub fn is_in_cluster(server: &str, name: &str) -> bool {
-    server.trim_end_matches('/') == IN_CLUSTER_SERVER || (server.is_empty() && name == "in-cluster")
+/// What the cluster that the control plane runs in is called, also while it is disabled: by its own
+/// name, or by those of its Secrets.
+pub(super) fn local_names(settings: &Settings, aliases: &[Destination]) -> Arc<[String]> {
+    let stored = settings.clusters.iter().map(|c| (&c.server, &c.name));
+    let aliases = aliases.iter().map(|a| (&a.server, &a.name));
+    let mut names: Vec<String> = stored
+        .chain(aliases)
+        .filter(|(server, name)| *server == IN_CLUSTER_SERVER && !name.is_empty())
+        .map(|(_, name)| name.clone())
+        .collect();
+    if names.is_empty() {
+        names.push(spec::in_cluster().name);
+    }
+    names.into()
 }
 
 #[cfg(test)]
@@ -234,6 +235,12 @@ mod tests {
         )
         .expect("valid");
         assert_eq!(destinations(&s, Vec::new()).len(), 0);
+        let alias = Destination {
+            name: "home".to_owned(),
+            ..spec::in_cluster()
+        };
+        assert_eq!(*local_names(&s, &[alias]), ["local", "home"]);
+        assert_eq!(*local_names(&Settings::default(), &[]), ["in-cluster"]);
         let to = tiphys_api::application::ApplicationDestination {
             server: IN_CLUSTER_SERVER.into(),
             ..Default::default()

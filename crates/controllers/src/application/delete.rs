@@ -7,7 +7,6 @@
 use super::{
     compare,
     context::ReconcileContext,
-    controller::Controller,
     delete_hooks,
     deletion::{Progress, Stop, is_owned, is_told, owned, remove},
     error::Error,
@@ -21,18 +20,15 @@ use super::{
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use std::{sync::Arc, time::Duration};
-use tiphys_api::{
-    Application,
-    constants::{
-        DELETION_APPROVED, FAILED_HOOKS, GROUP, POST_DELETE_FINALIZER, PRE_DELETE_FINALIZER,
-        REFRESH, RESOURCES_FINALIZER, RESOURCES_FINALIZER_BACKGROUND,
-        RESOURCES_FINALIZER_FOREGROUND,
-    },
+use tiphys_api::constants::{
+    DELETION_APPROVED, FAILED_HOOKS, GROUP, POST_DELETE_FINALIZER, PRE_DELETE_FINALIZER, REFRESH,
+    RESOURCES_FINALIZER, RESOURCES_FINALIZER_BACKGROUND, RESOURCES_FINALIZER_FOREGROUND,
 };
 use tiphys_apimachinery::Object;
-use tiphys_cluster::{Executor, clusters::LiveCluster, records::is_in_cluster};
+use tiphys_cluster::{Executor, clusters::LiveCluster};
 use tiphys_engine::{
-    marks, spec,
+    marks,
+    spec::{self, Presence},
     sync::{hook, request::deletion_confirmed, wave},
     track,
     types::{CompareRules, Condition, ConditionType, SyncStatus},
@@ -78,9 +74,19 @@ async fn advance(ctx: &mut ReconcileContext<'_>) -> Result<Next, Error> {
     if let Err(text) = project(ctx) {
         return refused(ctx, text.into()).await;
     }
-    match destination(ctx.controller, &ctx.app) {
-        Ok(Destination::Known) => {}
-        Ok(Destination::Gone(why)) => {
+    let settings = ctx.controller.records.settings();
+    let found = spec::look_up(&ctx.app.spec.destination, settings.destination_clusters());
+    match found {
+        Ok(Presence::Known) => {}
+        // Its Secret may be there, unseen.
+        Ok(Presence::Gone(why)) if ctx.controller.records.problem().is_some() => {
+            let text = format!(
+                "{why}; the deletion waits because the Secrets of clusters, or other records, \
+                 cannot be watched at present"
+            );
+            return refused(ctx, text.into()).await;
+        }
+        Ok(Presence::Gone(why)) => {
             // The resources can never be deleted: the Application must not wait for them.
             ctx.event(
                 true,
@@ -161,41 +167,6 @@ fn project(ctx: &ReconcileContext<'_>) -> Result<(), String> {
             condition.message
         ))
     })
-}
-
-/// The cluster with the resources.
-enum Destination {
-    Known,
-    /// No cluster is known by this address or name any more: why.
-    Gone(String),
-}
-
-/// Whether the cluster with the resources exists. The error says why this is unknown.
-fn destination(controller: &Controller, app: &Application) -> Result<Destination, String> {
-    let (destination, clusters) = (&app.spec.destination, controller.destinations());
-    let Err(text) = spec::destination(destination, &clusters) else {
-        return Ok(Destination::Known);
-    };
-    if !spec::names_no_cluster(destination, &clusters) {
-        return Err(text);
-    }
-    let settings = controller.records.settings();
-    if is_in_cluster(&destination.server, &destination.name) {
-        return Err(format!(
-            "{text}; it is disabled by cluster.inClusterEnabled, and the deletion waits until it is not"
-        ));
-    }
-    let broken = settings
-        .broken_clusters
-        .iter()
-        .find(|broken| broken.may_be(&destination.server, &destination.name));
-    let Some(broken) = broken else {
-        return Ok(Destination::Gone(text));
-    };
-    Err(format!(
-        "{text}; the Secret {} cannot be read and may be that of the cluster: {}",
-        broken.secret_name, broken.problem
-    ))
 }
 
 /// The stage of a deletion.

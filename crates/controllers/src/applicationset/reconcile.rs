@@ -23,7 +23,7 @@ use tiphys_appset::{
     tombstone::Written,
 };
 use tiphys_cluster::{AppKey, Error, records::Record};
-use tiphys_engine::spec::Destination;
+use tiphys_engine::spec::{BrokenCluster, Destination};
 use tiphys_sources::Remembered;
 
 /// What a set sees of the cluster.
@@ -31,6 +31,8 @@ struct Seen {
     applications: Vec<Arc<Application>>,
     projects: BTreeSet<String>,
     clusters: Arc<[Destination]>,
+    local_names: Arc<[String]>,
+    broken_clusters: Vec<BrokenCluster>,
 }
 
 impl Seen {
@@ -71,6 +73,8 @@ impl Copies<'_> {
             applications: &self.applications,
             projects: &self.seen.projects,
             clusters: &self.seen.clusters,
+            local_names: &self.seen.local_names,
+            broken_clusters: &self.seen.broken_clusters,
         }
     }
 }
@@ -246,6 +250,7 @@ impl Controller {
                 applications.push(app.or_else(|_| by_metadata(&record).map(Arc::new))?);
             }
         }
+        let settings = records.settings();
         Ok(Seen {
             applications,
             projects: records
@@ -254,7 +259,9 @@ impl Controller {
                 .iter()
                 .map(|p| p.meta.name.clone())
                 .collect(),
-            clusters: records.settings().destinations.clone(),
+            clusters: settings.destinations.clone(),
+            local_names: settings.local_names.clone(),
+            broken_clusters: settings.broken_clusters.clone(),
         })
     }
 

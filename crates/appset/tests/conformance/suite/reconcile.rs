@@ -11,7 +11,7 @@ use tiphys_apimachinery::patch::json_merge;
 use tiphys_appset::reconcile::{
     Change, Done, Existing, Next, Settings, owner_of, plan, plan_deletion,
 };
-use tiphys_engine::spec::Destination;
+use tiphys_engine::spec::{Destination, in_cluster};
 
 const NOW: Time = Time {
     seconds: 4_000_000_000,
@@ -94,7 +94,7 @@ impl Server {
                 .collect(),
             None => BTreeSet::from(["default".to_owned()]),
         };
-        let clusters: Vec<Destination> = clusters(&case["clusters"])
+        let mut clusters: Vec<Destination> = clusters(&case["clusters"])
             .into_iter()
             .map(|cluster| Destination {
                 server: cluster.server,
@@ -102,12 +102,21 @@ impl Server {
                 project: String::new(),
             })
             .collect();
+        let local = in_cluster();
+        if clusters
+            .iter()
+            .all(|cluster| cluster.server != local.server)
+        {
+            clusters.push(local);
+        }
         let settings = settings(&case["settings"]);
         let apps = self.apps.clone();
         let existing = Existing {
             applications: &apps,
             projects: &projects,
             clusters: &clusters,
+            local_names: &[],
+            broken_clusters: &[],
         };
         if set.metadata.deletion_timestamp.is_some() {
             return self.delete_set(&set, &existing, &settings);
