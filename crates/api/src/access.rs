@@ -401,6 +401,38 @@ impl Repository {
         }
     }
 
+    /// What is wrong with the Secret that it is read of. Such a repository is shown, so that it can
+    /// be mended, and never used: without what cannot be read it would be asked as someone else.
+    pub fn fault(&self) -> Option<&str> {
+        let state = &self.connection_state;
+        (state.status == "Failed").then_some(state.message.as_str())
+    }
+
+    /// Marks it as read of a Secret that has this fault.
+    #[must_use]
+    pub fn with_fault(mut self, fault: String) -> Self {
+        "Failed".clone_into(&mut self.connection_state.status);
+        self.connection_state.message = fault;
+        self
+    }
+
+    /// A credential template with a fault, as requests to a repo-server list it.
+    pub fn as_faulty_template(url: &str, type_: &str, fault: &str) -> Self {
+        let template = Self {
+            repo: url.to_owned(),
+            type_: type_.to_owned(),
+            inherited_creds: true,
+            ..Self::default()
+        };
+        template.with_fault(fault.to_owned())
+    }
+
+    /// Whether it is one made by [`Self::as_faulty_template`]. A repository with a fault inherits
+    /// nothing.
+    pub fn is_faulty_template(&self) -> bool {
+        self.inherited_creds && self.fault().is_some()
+    }
+
     /// Whether it has credentials of its own.
     pub fn has_credentials(&self) -> bool {
         let texts = [

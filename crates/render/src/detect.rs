@@ -2,10 +2,11 @@
 //! content.
 
 use crate::{FileKind, RenderError, SourceFiles};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The source type, printed as Argo CD does in `status.sourceType`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SourceKind {
     #[default]
     Directory,

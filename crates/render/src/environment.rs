@@ -4,11 +4,12 @@
 //! Main types: [`AppFacts`] and [`Environment`]. Texts are expanded as Go's `os.Expand` does: an
 //! unknown variable expands to nothing.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tiphys_api::source::ApplicationSource;
 
 /// The Application to render.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppFacts {
     /// Its instance name: `namespace_name` when it is not in the control plane's namespace.
     pub name: String,

@@ -2,10 +2,11 @@
 //! implementation.
 
 use crate::RenderError;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What a path is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum FileKind {
     File {
         size: u64,
@@ -18,14 +19,14 @@ pub enum FileKind {
 }
 
 /// An entry of a folder, with links not followed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
     pub name: String,
     pub kind: FileKind,
 }
 
 /// Why a path cannot be read although it may exist.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum FileError {
     #[error("illegal filepath in symlink at \"{0}\"")]
     OutsideLink(String),

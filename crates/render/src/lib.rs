@@ -21,7 +21,7 @@ pub mod tar;
 
 pub use app::{
     Charts, ClusterFacts, Details, HelmDetails, HelmOptions, KustomizeOptions, Prepared,
-    RenderParams, SourceSet, Tool, details, prepare, set_lines,
+    RenderParams, SourceSet, Tool, details, prepare, set_lines, source_kind,
 };
 pub use detect::{ExplicitKind, SourceKind, detect};
 pub use environment::{AppFacts, Environment};
@@ -36,10 +36,11 @@ pub use manifest::{Failed, ManifestError, objects_of_text};
 pub use need::SourceRef;
 pub use plugin::{PluginAnswer, PluginOptions, PluginQuestion, PluginTask, Plugins};
 
+use serde::{Deserialize, Serialize};
 use tiphys_apimachinery::Object;
 
 /// Limits for one render.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     /// Combined size of the manifest files of a directory; 0 means no limit. Argo CD's default is
     /// 10M.
@@ -74,7 +75,7 @@ impl Default for Budget {
 }
 
 /// `spec.source.directory`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DirectoryOptions {
     pub recurse: bool,
     /// Glob over the path relative to the Application's folder; empty means everything.
@@ -99,7 +100,7 @@ pub struct Rendered {
 }
 
 /// Why there is no result at all.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum RenderError {
     #[error("{0}: app path is absolute")]
     PathAbsolute(String),
@@ -125,6 +126,12 @@ pub enum RenderError {
     /// same render says more.
     #[error("{} cannot be fetched here", shown(.0))]
     Need(Vec<SourceRef>),
+    /// It took more time or memory than a render may.
+    #[error("rendering was stopped: {0}")]
+    Stopped(String),
+    /// The process that renders was lost, or there is none. The content need not be the cause.
+    #[error("rendering failed: {0}")]
+    Lost(String),
     #[error(transparent)]
     File(#[from] FileError),
 }

@@ -1,12 +1,13 @@
 //! Parses one file into Kubernetes objects, by Argo CD's rules.
 
 use crate::Budget;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 use tiphys_apimachinery::Object;
 use tiphys_gocompat::yaml::{self, Duplicates, Limits, YamlError};
 
 /// A file, or a part of it, that could not be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{}", self.text())]
 pub struct ManifestError {
     pub failed: Failed,
@@ -34,7 +35,7 @@ impl ManifestError {
 }
 
 /// What could not be done with a file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Failed {
     #[default]
     Unmarshal,

@@ -6,11 +6,12 @@
 //! rendering stays free of IO, and what was fetched is part of what the result is remembered by.
 
 use crate::{PluginQuestion, PluginTask, RenderError, SourceFiles, SourceSet};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use tiphys_api::access::hide_password;
 
 /// Something outside of the source and of the sources that it has a `ref` to.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum SourceRef {
     /// All files of a Git repository.
     Git {

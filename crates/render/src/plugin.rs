@@ -10,6 +10,7 @@ use crate::{
     helm::KubeVersion,
     manifest::{objects_of_template, objects_of_values},
 };
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 use tiphys_api::{
@@ -20,7 +21,7 @@ use tiphys_apimachinery::Object;
 use tiphys_gocompat::json;
 
 /// What a plugin is asked about the files of a source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PluginTask {
     /// Whether one is for these files.
     Detect,
@@ -31,7 +32,7 @@ pub enum PluginTask {
 }
 
 /// A question to a plugin's server.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PluginQuestion {
     /// As an Application names it: `name` or `name-version`. Empty: the first one that is for these
     /// files.
@@ -75,7 +76,7 @@ impl<'a> Plugins<'a> {
 }
 
 /// All that the manifests depend on besides files and the plugin.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PluginOptions {
     /// Empty: the first one that is for the files.
     pub plugin: String,

@@ -146,6 +146,48 @@ fn values_of_other_sources_are_read() {
     );
 }
 
+/// R58: values of files in their order, then those of the source, then parameters, those that are
+/// texts, and those of files; wherever they are written.
+#[test]
+fn later_kinds_of_values_win() {
+    let files = MemoryFiles::new([
+        (
+            "app/Chart.yaml",
+            "apiVersion: v2\nname: c\nversion: 1.0.0\n",
+        ),
+        ("app/values.yaml", "a: default\n"),
+        ("app/one.yaml", "a: one\n"),
+        ("app/two.yaml", "a: two\n"),
+        ("app/six.txt", "six"),
+        (
+            "app/templates/map.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata: {a: {{ .Values.a | quote }}}\n",
+        ),
+    ]);
+    let sources = SourceSet::new(&files);
+    let mut helm = serde_json::json!({});
+    let plain = serde_json::json!({"name": "a", "value": "four"});
+    let text = serde_json::json!({"name": "a", "value": "five", "forceString": true});
+    for (field, value, want) in [
+        ("releaseName", "shop".into(), "default"),
+        ("valueFiles", vec!["one.yaml"].into(), "one"),
+        ("valueFiles", vec!["one.yaml", "two.yaml"].into(), "two"),
+        ("valueFiles", vec!["two.yaml", "one.yaml"].into(), "one"),
+        ("values", "a: three".into(), "three"),
+        ("parameters", vec![plain.clone()].into(), "four"),
+        ("parameters", vec![text, plain].into(), "five"),
+        (
+            "fileParameters",
+            serde_json::json!([{"name": "a", "path": "six.txt"}]),
+            "six",
+        ),
+    ] {
+        helm[field] = value;
+        let made = render(&sources, &params(&helm)).expect("rendered");
+        assert_eq!(made.objects[0].str_at("/data/a"), want, "{helm}");
+    }
+}
+
 #[test]
 fn what_cannot_be_rendered_is_named() {
     let chart = |more: &[(&str, &str)]| {

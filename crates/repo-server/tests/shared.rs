@@ -13,8 +13,9 @@ use tiphys_api::{
     project::SourceIntegrity,
     repository::{Repository, RevisionMetadata},
     rpc::repo_server::{
-        ManifestRequest, ManifestResponse, RepoServerRevisionMetadataRequest,
-        UpdateRevisionForPathsRequest,
+        GitDirectoriesRequest, GitDirectoriesResponse, GitFilesRequest, GitFilesResponse,
+        ManifestRequest, ManifestResponse, RepoAppDetailsResponse, RepoServerAppDetailsQuery,
+        RepoServerRevisionMetadataRequest, UpdateRevisionForPathsRequest,
     },
     source::{ApplicationSource, ApplicationSourceHelm},
 };
@@ -344,4 +345,84 @@ async fn nothing_moves_to_a_commit_without_changes() {
     let found = client.manifests(&request(&path, "a")).await;
     assert_eq!(found.expect("rendered").revision, second);
     assert_eq!(memory.names().len(), 2, "each has its own");
+}
+
+/// R30. Differs: of what Argo CD's repo-servers tell each other, only manifests and metadata. What
+/// else they keep there is read or rendered again, and the answers of ours depend on nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_manifests_and_metadata_are_shared() {
+    let memory = Memory::default();
+    let world = World::sharing(memory.shared()).await;
+    let (path, sha) = world.repository("r", FILES);
+    let client = world.client();
+    let asked = request(&path, "a");
+    client.manifests(&asked).await.expect("rendered");
+    let metadata = RepoServerRevisionMetadataRequest {
+        repo: repo(&text(&path)),
+        revision: sha.clone(),
+        ..RepoServerRevisionMetadataRequest::default()
+    };
+    let found: RevisionMetadata = world
+        .ask("GetRevisionMetadata", &metadata)
+        .await
+        .expect("metadata");
+    assert!(found.date.is_some());
+    let files = GitFilesRequest {
+        repo: repo(&text(&path)),
+        revision: "main".to_owned(),
+        path: "a/*.yaml".to_owned(),
+        ..GitFilesRequest::default()
+    };
+    let found: GitFilesResponse = world.ask("GetGitFiles", &files).await.expect("files");
+    assert_eq!(found.map.len(), 1);
+    let folders = GitDirectoriesRequest {
+        repo: repo(&text(&path)),
+        revision: "main".to_owned(),
+        ..GitDirectoriesRequest::default()
+    };
+    let found: GitDirectoriesResponse = world
+        .ask("GetGitDirectories", &folders)
+        .await
+        .expect("folders");
+    assert_eq!(found.paths, ["a"]);
+    let details = RepoServerAppDetailsQuery {
+        repo: repo(&text(&path)),
+        source: asked.application_source.clone(),
+        app_name: "web".to_owned(),
+        ..RepoServerAppDetailsQuery::default()
+    };
+    let found: RepoAppDetailsResponse =
+        world.ask("GetAppDetails", &details).await.expect("details");
+    assert_eq!(found.type_, "Directory");
+    let kinds: Vec<String> = memory
+        .names()
+        .iter()
+        .map(|name| name.split('|').next().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(kinds, ["mfst", "revisionmetadata"]);
+}
+
+/// R34. Differs: no failure counts, so nobody is told an old one in place of a render.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_failure_is_remembered() {
+    let memory = Memory::default();
+    let world = World::sharing(memory.shared()).await;
+    let broken = [
+        (
+            "chart/Chart.yaml",
+            "apiVersion: v2\nname: c\nversion: 1.0.0\n",
+        ),
+        ("chart/templates/a.yaml", "{{ fail \"it is broken\" }}"),
+    ];
+    let (path, _) = world.repository("r", &broken);
+    let asked = request(&path, "chart");
+    let client = world.client();
+    // Argo CD pauses after three.
+    for _ in 0..5 {
+        let failed = client.manifests(&asked).await.map(|_| ());
+        let failed = failed.expect_err("it is broken").to_string();
+        assert!(failed.contains("it is broken"), "{failed}");
+        assert!(!failed.contains("(cached)"), "{failed}");
+        assert!(memory.names().is_empty(), "{:?}", memory.names());
+    }
 }

@@ -173,6 +173,8 @@ impl RepoError {
 
     pub fn kind(&self) -> ErrorKind {
         match self {
+            // The content need not be the cause, and the next process may do it.
+            Self::Render(RenderError::Lost(_)) => ErrorKind::Upstream,
             Self::RevisionNotFound { .. }
             | Self::NoTag { .. }
             | Self::NoChart { .. }

@@ -2,6 +2,7 @@
 
 use crate::RepoError;
 use std::time::Instant;
+use tiphys_render::helm::chart::Chart;
 
 /// How old the result of a look-up may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,24 @@ pub(crate) fn weight(map: &serde_json::Map<String, serde_json::Value>) -> usize 
         }
     }
     map.iter().map(|(k, v)| 64 + k.len() + value(v)).sum()
+}
+
+/// The approximate memory of a parsed chart.
+pub(crate) fn chart_weight(chart: &Chart) -> u32 {
+    fn bytes(chart: &Chart) -> usize {
+        let own: usize = chart
+            .templates
+            .iter()
+            .chain(&chart.files)
+            .map(|f| 100 + f.data.len())
+            .sum();
+        // Parsed templates take several times the memory of their text; the values of the last
+        // render are kept, too.
+        1000 + 4 * own
+            + 2 * weight(&chart.values)
+            + chart.dependencies.iter().map(bytes).sum::<usize>()
+    }
+    u32::try_from(bytes(chart)).unwrap_or(u32::MAX)
 }
 
 /// As hexadecimal digits.

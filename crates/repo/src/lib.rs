@@ -4,6 +4,7 @@
 //! repositories or starts a process (`ssh`); it also asks the servers of plugins and hosts of Git. It must not know of clusters, Application status or
 //! the API server.
 
+mod acceptances;
 mod access;
 mod busy;
 mod chart;
@@ -11,6 +12,7 @@ mod charts;
 mod commit_server;
 mod common;
 mod contacts;
+mod copies;
 mod disk_cache;
 mod entry;
 mod error;
@@ -67,7 +69,7 @@ pub use git::Signature;
 pub use git::{GitLimit, GitLimits, Signatures};
 pub use ground::Since;
 pub use hydrated::{BadPath, commit_message, folder as hydrated_folder};
-pub use isolation::{Isolation, work as work_in_isolation};
+pub use isolation::{Isolation, restrict as restrict_process, work as work_in_isolation};
 pub use kustomize::{KustomizeVersions, build_options as kustomize_build_options};
 pub use listing::FilePattern;
 pub use manifests::{ManifestRequest, Manifests, RefSource, RemoteVerdict};

@@ -2,6 +2,8 @@
 //!
 //! Main type: [`Renderer`].
 
+mod charts;
+mod isolated;
 mod on_disk;
 
 use crate::{
@@ -9,41 +11,35 @@ use crate::{
     chart::ChartName,
     disk_cache::DiskCache,
     git::{Commit, CommitId, Found, GitFiles},
-    ground::{hex, weight},
-    isolation::{self, Isolation, Workers},
+    ground::{chart_weight, hex, weight},
+    isolation::{Isolation, Workers},
     kustomize::KustomizeVersions,
     needs::{Fetched, Others},
     oci, plugin,
     streamed::STREAMED,
     traced::{Files, Key, Traced},
 };
-use rand::RngCore as _;
-use serde_json::Value;
+use charts::ReadyCharts;
+use isolated::{Isolated, KnownCharts};
 use sha2::{Digest, Sha256};
 use std::{
     collections::BTreeMap,
     hash::{Hash, Hasher},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 use tiphys_api::{project::SourceIntegrityCheckResult, source::ApplicationSource};
 use tiphys_apimachinery::Kept;
-use tiphys_gocompat::sprig;
 use tiphys_render::{
-    AppFacts, Budget, Charts, ClusterFacts, Details, EvaluateJsonnet, FileError, InProcess,
-    JsonnetError, JsonnetFile, ManifestError, PluginAnswer, PluginQuestion, Plugins, Prepared,
-    RenderError, RenderParams, Rendered, SourceFiles, SourceRef, SourceSet, Tool, app_folder,
-    details,
-    helm::{
-        Deadline, HelmError, Limits, ParsedChart, chart::Chart, dependencies,
-        values::missing_dependencies,
-    },
-    prepare, render,
+    AppFacts, Budget, ClusterFacts, Details, FileError, ManifestError, PluginAnswer,
+    PluginQuestion, Plugins, Prepared, RenderError, RenderParams, Rendered, SourceFiles,
+    SourceKind, SourceRef, SourceSet, Tool, app_folder, details, helm::ParsedChart, prepare,
+    render, source_kind,
 };
 
 /// Part of every digest. Increase it when rendering changes, so that old results are not reused:
 /// they are kept on disk.
-const RENDERER: &str = "4";
+const RENDERER: &str = "6";
 /// Cache size for parsed charts (estimated).
 const CHART_BYTES: u64 = 128 << 20;
 /// Renders whose needs are remembered.
@@ -229,6 +225,8 @@ pub(crate) struct Commits {
     pub plugins: plugin::State,
     /// How long the renders took that found out what had to be fetched first.
     pub spent: Duration,
+    /// How long this one has waited for a process.
+    pub waited: Mutex<Duration>,
     /// What an earlier render needed is fetched before it is known whether this one needs it.
     pub may_foresee: bool,
 }
@@ -246,6 +244,16 @@ impl Commits {
         let now = Instant::now();
         now.checked_sub(self.spent).unwrap_or(now)
     }
+
+    fn has_waited(&self, time: Duration) {
+        *self.waited.lock().unwrap_or_else(PoisonError::into_inner) += time;
+    }
+
+    /// How long the renders have taken, once one ends that began then.
+    pub fn spent_since(&self, begun: Instant) -> Duration {
+        let waited = *self.waited.lock().unwrap_or_else(PoisonError::into_inner);
+        self.spent + begun.elapsed().saturating_sub(waited)
+    }
 }
 
 /// Renders, and remembers what came of it.
@@ -254,8 +262,8 @@ pub(crate) struct Renderer {
     charts: Traced<ParsedChart>,
     /// What renders needed, so that it is fetched before they run.
     needs: moka::sync::Cache<Key, Arc<Vec<SourceRef>>>,
-    /// Where Jsonnet is evaluated, if not in this process.
-    workers: Option<Workers>,
+    /// Where sources are rendered, if not in this process, and what is known of the charts there.
+    workers: Option<(Workers, KnownCharts)>,
 }
 
 struct Remembered {
@@ -267,7 +275,7 @@ struct Remembered {
 }
 
 impl Renderer {
-    /// `bytes`: cache size for rendered manifests; `isolation`: how Jsonnet is kept apart; `disk`:
+    /// `bytes`: cache size for rendered manifests; `isolation`: how renders are kept apart; `disk`:
     /// where results are kept, with the limits that they were made under.
     pub fn new(
         bytes: u64,
@@ -279,7 +287,7 @@ impl Renderer {
             manifests: Traced::new(bytes, |m: &Remembered| m.weight).on_disk(disk),
             charts: Traced::new(CHART_BYTES, |c| chart_weight(c.chart())),
             needs: moka::sync::Cache::new(NEEDS),
-            workers: isolation.map(Workers::new),
+            workers: isolation.map(|how| (Workers::new(how), isolated::known_charts())),
         }
     }
 
@@ -311,16 +319,13 @@ impl Renderer {
             Tool::Kustomize(options) => request.kustomize_versions.check(&options.version)?,
             _ => None,
         };
-        let charts = ReadyCharts {
-            renderer: self,
-            files: &files,
-            fresh: request.no_cache,
-            limit,
-            begun: commits.begun(),
-        };
         let own = files.own.look(&folder);
         let lfs = files.all().map(GitFiles::lfs_access).collect();
-        let key = key((own, lfs), &prepared, &answers, budget);
+        // A process that content has taken over must not answer for other projects. Plugins, and
+        // what reads their answers, are not such processes.
+        let is_shared = prepared.tool.kind() == SourceKind::Plugin;
+        let project = (!is_shared).then_some(&*request.project);
+        let key = key((own, lfs), &prepared, &answers, budget, project);
         if commits.may_foresee {
             let known = self.needs.get(&key);
             let known = known.unwrap_or_else(|| Arc::new(self.manifests.fetched(&key)));
@@ -330,7 +335,15 @@ impl Renderer {
             }
         }
         let (whole, found) = self.manifests.get(key, &files, request.no_cache, || {
-            let rendered = render(&sources, &prepared, &charts, budget)?;
+            let of = Of {
+                commits,
+                request,
+                files: &files,
+                folder: &folder,
+                budget,
+                limit,
+            };
+            let rendered = self.rendered(&sources, &prepared, &of)?;
             // Once: what is remembered has been told.
             for warning in rendered.warnings.iter().chain(&replaced) {
                 tracing::warn!(application = request.app_name, "{warning}");
@@ -375,6 +388,21 @@ impl Renderer {
         Ok(manifests)
     }
 
+    /// In a worker, if there are any. What plugins answered is read here: they ran elsewhere.
+    fn rendered(
+        &self,
+        sources: &SourceSet<'_>,
+        prepared: &Prepared,
+        of: &Of<'_>,
+    ) -> Result<Rendered, RenderError> {
+        match &self.workers {
+            Some(workers) if prepared.tool.kind() != SourceKind::Plugin => {
+                of.isolated(workers).render(prepared)
+            }
+            _ => render(sources, prepared, &of.ready_charts(self), of.budget),
+        }
+    }
+
     /// The details and settable parameters of a source. Blocks.
     pub fn details(
         &self,
@@ -386,20 +414,60 @@ impl Renderer {
         let (_, id) = &commits.own;
         let folder = app_folder(&request.source.path)?;
         let files = files(commits, &folder);
-        let charts = ReadyCharts {
-            renderer: self,
+        let of = Of {
+            commits,
+            request,
             files: &files,
-            fresh: request.no_cache,
+            folder: &folder,
+            budget,
             limit,
-            begun: commits.begun(),
         };
         let answers = commits.fetched.answers();
-        Ok(details(
-            &sources(&files, commits, &answers, request),
-            &request.params(request.revision(*id)),
-            &charts,
-            budget,
-        )?)
+        let sources = sources(&files, commits, &answers, request);
+        let params = request.params(request.revision(*id));
+        if let Some(workers) = &self.workers {
+            let kind = source_kind(&sources, &params)?;
+            if kind != SourceKind::Plugin {
+                return Ok(of.isolated(workers).details(params, kind)?);
+            }
+        }
+        Ok(details(&sources, &params, &of.ready_charts(self), budget)?)
+    }
+}
+
+/// What a render is of.
+struct Of<'a> {
+    commits: &'a Commits,
+    request: &'a ManifestRequest,
+    files: &'a Files,
+    /// The Application's.
+    folder: &'a str,
+    budget: &'a Budget,
+    limit: Duration,
+}
+
+impl<'a> Of<'a> {
+    fn ready_charts(&self, renderer: &'a Renderer) -> ReadyCharts<'a> {
+        ReadyCharts {
+            renderer,
+            files: self.files,
+            fresh: self.request.no_cache,
+            limit: self.limit,
+            begun: self.commits.begun(),
+        }
+    }
+
+    fn isolated(&self, (workers, charts): &'a (Workers, KnownCharts)) -> Isolated<'a> {
+        Isolated {
+            workers,
+            charts,
+            files: self.files,
+            folder: self.folder,
+            commits: self.commits,
+            request: self.request,
+            budget: self.budget,
+            limit: self.limit,
+        }
     }
 }
 
@@ -449,163 +517,6 @@ fn sources<'a>(
     }
 }
 
-/// Provides charts that were already parsed by other renders.
-struct ReadyCharts<'a> {
-    renderer: &'a Renderer,
-    files: &'a Files,
-    fresh: bool,
-    limit: Duration,
-    begun: Instant,
-}
-
-impl ReadyCharts<'_> {
-    /// Which of our files these are.
-    fn ours(&self, files: &dyn SourceFiles) -> Option<&GitFiles> {
-        let is_it = |ours: &&GitFiles| std::ptr::addr_eq(*ours, files);
-        [&self.files.own]
-            .into_iter()
-            .chain(self.files.refs.values())
-            .chain(self.files.fetched.values())
-            .find(is_it)
-    }
-
-    /// Loads a chart, or returns the loaded one. The files of a chart are recorded separately from
-    /// other files that the render reads: `files` records them.
-    fn loaded(
-        &self,
-        what: &str,
-        folder: &str,
-        files: &Files,
-        limits: &Limits,
-        load: impl FnOnce() -> Result<Chart, HelmError>,
-    ) -> Result<Arc<ParsedChart>, HelmError> {
-        let key = digest(&[
-            what.as_bytes(),
-            RENDERER.as_bytes(),
-            format!("{:?} {limits:?}", files.own.look(folder)).as_bytes(),
-        ]);
-        let load = || Ok::<_, HelmError>(Arc::new(ParsedChart::new(load()?)));
-        let (_, chart) = self.renderer.charts.get(key, files, self.fresh, load)?;
-        Ok(chart)
-    }
-}
-
-impl EvaluateJsonnet for ReadyCharts<'_> {
-    fn evaluate(
-        &self,
-        files: &dyn SourceFiles,
-        file: JsonnetFile<'_>,
-    ) -> Result<Value, JsonnetError> {
-        let deadline = isolation::Deadline {
-            begun: self.begun,
-            limit: self.limit,
-        };
-        match &self.renderer.workers {
-            Some(workers) => workers.evaluate(files, file, deadline),
-            None => InProcess.evaluate(files, file),
-        }
-    }
-}
-
-impl Charts for ReadyCharts<'_> {
-    fn chart(
-        &self,
-        files: &dyn SourceFiles,
-        folder: &str,
-        limits: &Limits,
-    ) -> Result<Arc<ParsedChart>, HelmError> {
-        let load = |files: &dyn SourceFiles| Ok(Chart::from_folder(files, folder, limits)?.chart);
-        let Some(ours) = self.ours(files) else {
-            return Ok(Arc::new(ParsedChart::new(load(files)?)));
-        };
-        let alone = Files::new(ours.beside(Some(folder)));
-        let chart = self.loaded("chart", folder, &alone, limits, || load(&alone.own))?;
-        ours.note(alone.own.noted());
-        Ok(chart)
-    }
-
-    fn complete_chart(
-        &self,
-        sources: &SourceSet<'_>,
-        folder: &str,
-        limits: &Limits,
-    ) -> Result<Arc<ParsedChart>, HelmError> {
-        let chart = self.chart(sources.files, folder, limits)?;
-        if missing_dependencies(chart.chart()).is_empty() {
-            return Ok(chart);
-        }
-        let of_charts = |(needed, files): (&SourceRef, &GitFiles)| {
-            matches!(needed, SourceRef::Chart { .. }).then(|| (needed.clone(), files.beside(None)))
-        };
-        let files = Files {
-            own: self.files.own.beside(Some(folder)),
-            refs: BTreeMap::new(),
-            fetched: self.files.fetched.iter().filter_map(of_charts).collect(),
-        };
-        let complete = || {
-            let (own, fetched) = (chart.chart().clone(), dynamic(&files.fetched));
-            dependencies::complete(own, &files.own, folder, &fetched, limits)
-        };
-        // What was fetched is part of the key, as the charts in it are read as a whole.
-        let roots = files
-            .fetched
-            .iter()
-            .map(|(needed, files)| (needed, files.look("")));
-        let what = format!("complete chart {:?}", roots.collect::<Vec<_>>());
-        let chart = self.loaded(&what, folder, &files, limits, complete)?;
-        self.files.own.note(files.own.noted());
-        for (needed, read) in &files.fetched {
-            if let Some(ours) = self.files.fetched.get(needed) {
-                ours.note(read.noted());
-            }
-        }
-        Ok(chart)
-    }
-
-    fn sources(&self) -> Arc<dyn Fn() -> sprig::Sources + Send + Sync> {
-        Arc::new(|| sprig::Sources {
-            random: Box::new(|bytes| rand::rng().fill_bytes(bytes)),
-            now: jiff::Timestamp::now(),
-            zone: || jiff::tz::TimeZone::UTC,
-        })
-    }
-
-    fn jsonnet(&self) -> &dyn EvaluateJsonnet {
-        if self.renderer.workers.is_some() {
-            self
-        } else {
-            &InProcess
-        }
-    }
-
-    fn deadline(&self) -> Option<Deadline> {
-        // Of the whole render, whoever asks: a source may have many charts.
-        let (begun, limit) = (self.begun, self.limit);
-        Some(Deadline {
-            limit,
-            hint: " (raise the limit with --render-timeout-seconds)",
-            passed: Arc::new(move || begun.elapsed() > limit),
-        })
-    }
-}
-
-fn chart_weight(chart: &Chart) -> u32 {
-    fn bytes(chart: &Chart) -> usize {
-        let own: usize = chart
-            .templates
-            .iter()
-            .chain(&chart.files)
-            .map(|f| 100 + f.data.len())
-            .sum();
-        // Parsed templates take several times the memory of their text; the values of the last
-        // render are kept, too.
-        1000 + 4 * own
-            + 2 * weight(&chart.values)
-            + chart.dependencies.iter().map(bytes).sum::<usize>()
-    }
-    u32::try_from(bytes(chart)).unwrap_or(u32::MAX)
-}
-
 fn answer(
     revision: String,
     found: &Remembered,
@@ -626,12 +537,11 @@ fn answer(
 }
 
 fn remember(rendered: Rendered) -> Remembered {
-    let weight: usize = rendered
-        .objects
-        .iter()
-        .map(|o| 200 + weight(&o.0))
-        .sum::<usize>()
-        + 1000;
+    let of_error = |error: &ManifestError| 100 + error.file.len() + error.message.len();
+    let objects = rendered.objects.iter().map(|o| 200 + weight(&o.0));
+    let errors = rendered.errors.iter().map(of_error);
+    let warnings = rendered.warnings.iter().map(|text| 50 + text.len());
+    let weight = 1000 + objects.chain(errors).chain(warnings).sum::<usize>();
     Remembered {
         objects: rendered
             .objects
@@ -646,12 +556,14 @@ fn remember(rendered: Rendered) -> Remembered {
 }
 
 /// Everything that the result depends on except files outside of the folder.
-/// `lfs`: with whose access the files were downloaded that Git LFS pointers stand for.
+/// `lfs`: with whose access the files were downloaded that Git LFS pointers stand for; `project`:
+/// whose result it is, if not everybody's.
 fn key(
     (folder, lfs): (Found, Vec<Option<[u8; 32]>>),
     prepared: &Prepared,
     answers: &Answers,
     budget: &Budget,
+    project: Option<&str>,
 ) -> Key {
     let mut options = Digester(Sha256::new());
     prepared.hash(&mut options);
@@ -664,7 +576,7 @@ fn key(
     let options: Key = options.0.finalize().into();
     digest(&[
         RENDERER.as_bytes(),
-        format!("{folder:?} {budget:?} {lfs:?}").as_bytes(),
+        format!("{folder:?} {budget:?} {lfs:?} {project:?}").as_bytes(),
         &options,
     ])
 }
@@ -689,4 +601,47 @@ fn digest(parts: &[&[u8]]) -> Key {
         hash.update(part);
     }
     hash.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tiphys_render::Failed;
+
+    #[test]
+    fn errors_and_warnings_have_a_weight() {
+        let error = ManifestError {
+            failed: Failed::Unmarshal,
+            file: "a".repeat(300),
+            line: 1,
+            message: "b".repeat(700),
+        };
+        let nothing = remember(Rendered::default()).weight;
+        let errors = remember(Rendered {
+            errors: vec![error; 100],
+            ..Rendered::default()
+        });
+        assert!(errors.weight > nothing + 100 * 1000);
+        let warnings = remember(Rendered {
+            warnings: vec!["c".repeat(1000); 100],
+            ..Rendered::default()
+        });
+        assert!(warnings.weight > nothing + 100 * 1000);
+    }
+
+    #[test]
+    fn results_are_those_of_a_project() {
+        let prepared = Prepared {
+            folder: String::new(),
+            tool: Tool::Directory(tiphys_render::DirectoryOptions::default()),
+        };
+        let key = |project| {
+            let (answers, budget) = (Answers::new(), Budget::default());
+            let own = (Found::Missing, Vec::new());
+            key(own, &prepared, &answers, &budget, project)
+        };
+        assert_eq!(key(Some("a")), key(Some("a")));
+        assert_ne!(key(Some("a")), key(Some("b")));
+        assert_ne!(key(Some("")), key(None));
+    }
 }

@@ -13,10 +13,12 @@ pub(crate) use rendering::since;
 
 use crate::{
     RepoAccess, RepoError,
+    acceptances::Acceptances,
     chart::ChartName,
     charts::Charts,
     common::{Common, no_look_ups},
-    entry::{Copies, Entry},
+    copies::Copies,
+    entry::Entry,
     git::{self, CommitId, GitLimits, Store},
     ground::Since,
     http::Downloads,
@@ -97,16 +99,10 @@ impl Repos {
     pub fn with_options(cache_dir: impl Into<PathBuf>, options: RepoOptions) -> Self {
         // If another one is already installed, that is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let processors = std::thread::available_parallelism().map_or(2, usize::from);
-        let renders = if options.parallelism == 0 {
-            processors * 2
-        } else {
-            options.parallelism
-        };
         let cache_dir = cache_dir.into();
         let sources = &options.sources;
         let common = Arc::new(Common {
-            shares: Shares::new(renders).with_look_ups(sources.look_ups),
+            shares: Shares::new(options.renders()).with_look_ups(sources.look_ups),
             look_ups: no_look_ups(),
             contacts: options.contacts.clone(),
         });
@@ -118,10 +114,11 @@ impl Repos {
         let place = (Arc::clone(&unpacked), cache_dir.join("downloads"));
         let known = KnownAnswers::new(options.disk_cache.clone(), &options.workload());
         let oci = Oci::new(options.timeout, Arc::clone(&common), place, sources);
-        let oci = Arc::new(oci.keeping(known.clone()));
+        let accepted = Acceptances::new(cache_dir.join("accepted"), &options.workload());
+        let oci = Arc::new(oci.keeping(known.clone(), accepted.clone()));
         let indexes = cache_dir.join("indexes");
         let charts = Charts::new(downloads, Arc::clone(&oci), unpacked, indexes, sources);
-        let charts = charts.keeping(known);
+        let charts = charts.keeping(known, accepted);
         let limit = options.render_timeout;
         let workload = options.azure_workload.clone();
         let tokens = Tokens::new(options.timeout, Arc::clone(&common), workload);

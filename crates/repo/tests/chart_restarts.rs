@@ -226,6 +226,80 @@ async fn a_refusal_outlives_a_restart() {
     refused(&started(folder.path()), &request, "it was refused").await;
 }
 
+/// Also for those charts that nobody asked for while the repository refused the credentials.
+#[tokio::test]
+async fn a_refusal_of_an_index_counts_for_all_its_charts_after_a_restart() {
+    let (folder, server) = (TempDir::new().expect("a folder"), FileServer::start());
+    let request = demo(&RepoAccess::public(server.url()));
+    let other = ManifestRequest {
+        source: source(&request.access, "other"),
+        ..request.clone()
+    };
+    let text = index(&[
+        ("demo", "1.0.0", "demo.tgz", ""),
+        ("other", "1.0.0", "other.tgz", ""),
+    ]);
+    server.serve(INDEX, tagged(&text, 1));
+    for chart in ["demo", "other"] {
+        let path = format!("/{chart}.tgz");
+        server.serve(&path, plain_chart(chart, "1.0.0", &[]));
+    }
+    let render = async |request: &ManifestRequest, why: &str| {
+        let made = started(folder.path()).manifests(request.clone()).await;
+        made.map(|_| ()).expect(why);
+    };
+    render(&request, "rendered").await;
+    render(&other, "rendered").await;
+    server.serve(INDEX, failing(503));
+    render(&other, "an outage says nothing").await;
+    server.serve(INDEX, failing(401));
+    refused(&started(folder.path()), &request, "it is refused").await;
+    server.serve(INDEX, failing(503));
+    for _ in 0..2 {
+        refused(&started(folder.path()), &other, "the index was refused").await;
+    }
+    // The refusal ends with the next answer, for later processes, too.
+    server.serve(INDEX, tagged(&text, 1));
+    render(&other, "accepted again").await;
+    for path in [INDEX, "/other.tgz"] {
+        server.serve(path, failing(503));
+    }
+    render(&other, "it was accepted last").await;
+    // What is lost says nothing, and a refusal may have been the last answer.
+    let accepted = folder.path().join("accepted");
+    std::fs::remove_dir_all(accepted).expect("it is there");
+    refused(&started(folder.path()), &other, "nobody knows").await;
+}
+
+#[tokio::test]
+async fn a_refusal_of_a_registry_counts_for_all_tags_after_a_restart() {
+    let (folder, registry) = (TempDir::new().expect("a folder"), Registry::start());
+    for version in ["1.0.0", "1.1.0"] {
+        let chart = plain_chart("demo", version, &[]);
+        registry.push("team/demo", version, HELM_LAYER, &chart);
+    }
+    let request = demo(&RepoAccess {
+        plain_http: true,
+        ..RepoAccess::public(format!("{}/team", registry.host()))
+    });
+    let other = ManifestRequest {
+        sha: "1.1.0".to_owned(),
+        ..request.clone()
+    };
+    for request in [&request, &other] {
+        let made = started(folder.path()).manifests(request.clone()).await;
+        made.map(|_| ()).expect("rendered");
+    }
+    let path = |version: &str| format!("/v2/team/demo/manifests/{version}");
+    registry.server.serve(&path("1.1.0"), failing(503));
+    let made = started(folder.path()).manifests(other.clone()).await;
+    made.map(|_| ()).expect("an outage says nothing");
+    registry.server.serve(&path("1.0.0"), failing(403));
+    refused(&started(folder.path()), &request, "it is refused").await;
+    let why = "the registry refused the credentials";
+    refused(&started(folder.path()), &other, why).await;
+}
+
 #[tokio::test]
 async fn what_a_registry_does_not_have_any_more_is_not_served() {
     let (folder, registry) = (TempDir::new().expect("a folder"), Registry::start());

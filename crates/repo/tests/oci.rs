@@ -610,6 +610,21 @@ async fn a_list_of_tags_has_an_end() {
         ["1", "2", "3", "4", "5"]
     );
 
+    // A registry may leave out what is not for us, and offer a last page that is the same again.
+    let list = "/v2/team/gaps/tags/list";
+    for (query, tag, next) in [
+        ("n=1000", Some("1"), "n=a"),
+        ("n=a", None, "n=b"),
+        ("n=b", Some("2"), "n=c"),
+        ("n=c", None, "n=c"),
+    ] {
+        let answer = page(tag.as_slice(), &format!("{list}?{next}"));
+        registry.server.serve(&format!("{list}?{query}"), answer);
+    }
+    let gaps = access(&format!("oci://{}/team/gaps", registry.host()));
+    let tags = here.repos.oci_tags(&gaps).await.expect("tags");
+    assert_eq!(tags, ["1", "2"]);
+
     // One that leads back, and one that has ever more, until nobody waits any longer.
     let list = "/v2/team/round/tags/list";
     for (query, next) in [("n=1000", "n=a"), ("n=a", "n=b"), ("n=b", "n=a")] {
@@ -651,6 +666,37 @@ async fn a_list_of_tags_has_an_end() {
         absent.to_string(),
         format!("repository not found: {}/team/none", registry.host())
     );
+}
+
+#[tokio::test]
+async fn a_registry_that_asks_for_it_is_asked_again() {
+    let (here, registry) = (Here::new(), Registry::start());
+    let later = |seconds: u32| Answer {
+        status: 429,
+        headers: vec![format!("Retry-After: {seconds}")],
+        ..Answer::default()
+    };
+    let list = "/v2/team/app/tags/list?n=1000";
+    let app = access(&format!("oci://{}/team/app", registry.host()));
+    registry.server.serve(list, later(1));
+    let asked = here.repos.oci_tags(&app);
+    let answered = async {
+        while registry.server.paths().is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        registry.tags("team/app", &["1.0.0"]);
+    };
+    let (tags, ()) = tokio::join!(asked, answered);
+    assert_eq!(tags.expect("a little later"), ["1.0.0"]);
+
+    // Not for ever, and nobody waits as long as some want.
+    for (seconds, times) in [(0, 4), (3_600, 1)] {
+        registry.server.serve(list, later(seconds));
+        registry.server.paths();
+        let refused = here.repos.oci_tags(&app).await.expect_err("later");
+        assert!(refused.retryable(), "{refused}");
+        assert_eq!(registry.server.paths().len(), times, "{seconds}");
+    }
 }
 
 #[tokio::test]

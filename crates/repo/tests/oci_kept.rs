@@ -166,3 +166,34 @@ async fn a_refusal_counts_for_what_a_registry_gave_before() {
         assert!(here.repos.unchanged(soft, &first).is_some());
     }
 }
+
+/// An account may be permitted to pull what it names, and not to list what there is.
+#[tokio::test]
+async fn a_refused_list_of_tags_says_nothing_of_an_artifact() {
+    let (here, registry) = (Here::new(), Registry::start());
+    let digest = registry.push("team/app", "main", TAR_LAYER, &layer("one"));
+    let access = access(&format!("oci://{}/team/app", registry.host()));
+    let soft = request(access.clone(), "app", &digest);
+    here.render(soft.clone()).await.expect("rendered");
+    let answers = |path: &str, status| {
+        let answer = Answer {
+            status,
+            ..Answer::default()
+        };
+        registry.server.serve(path, answer);
+    };
+    let list = "/v2/team/app/tags/list?n=1000";
+    answers(list, 403);
+    let refused = here.repos.oci_tags(&access).await;
+    refused.expect_err("it is refused");
+    // The list goes on being refused in an outage, and the artifact does not.
+    answers(list, 503);
+    answers(&format!("/v2/team/app/manifests/{digest}"), 503);
+    let refused = here.repos.oci_tags(&access).await;
+    refused.expect_err("it was refused");
+    let restarted = Repos::new(here.dir.path().join("cache"));
+    for repos in [&here.repos, &restarted] {
+        let kept = repos.manifests(soft.clone()).await;
+        kept.expect("an outage says nothing");
+    }
+}

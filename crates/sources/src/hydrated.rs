@@ -2,7 +2,7 @@
 //!
 //! Main function: [`Sources::commit_hydrated`].
 
-use crate::Sources;
+use crate::{Sources, usable};
 use futures::future::BoxFuture;
 use tiphys_api::{repository::Repository, rpc::commit::CommitHydratedManifestsRequest};
 use tiphys_repo::{CommitServer, RepoError};
@@ -33,12 +33,15 @@ impl Sources {
         project: &str,
         now: i64,
     ) -> Result<String, RepoError> {
+        if let Some(repository) = &request.repo {
+            usable(repository)?;
+        }
         if let Some(server) = &self.commit_server {
             let commit: BoxFuture<'_, _> = Box::pin(server.commit(request));
             return commit.await;
         }
         let repository = request.repo.clone().unwrap_or_default();
-        let access = self.access(&repository, project);
+        let access = self.access(&repository, project)?;
         let commit: BoxFuture<'_, _> = Box::pin(self.repos.commit_hydrated(&access, request, now));
         commit.await
     }

@@ -110,7 +110,7 @@ impl Sources {
             repo: request.source.repo_url.clone(),
             ..request.repository.clone()
         };
-        let access = self.access(&repository, name);
+        let access = self.access(&repository, name)?;
         let tag_prefix = request.source.tag_prefix.as_str();
         let revision = (manifests.revision.as_str(), named, tag_prefix);
         let found = self.signatures(&access, &demand, revision).await?;
@@ -181,7 +181,7 @@ impl Sources {
         let Some(demand) = self.demand(project, &repository.repo)? else {
             return Ok(metadata);
         };
-        let access = self.access(repository, &repository.project);
+        let access = self.access(repository, &repository.project)?;
         let found = self.signatures(&access, &demand, (sha, sha, "")).await?;
         Ok(RevisionMetadata {
             signature_info: integrity::description(&demand, sha, &signed(&found.first)),

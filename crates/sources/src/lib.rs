@@ -32,6 +32,7 @@ pub use trees::TreeRequest;
 use std::{fs::File, sync::Arc};
 use tiphys_api::{
     AppProject,
+    access::shown_url,
     repository::{ChartDetails, OCIMetadata, Repository, RevisionMetadata},
     source::ApplicationSource,
 };
@@ -101,13 +102,17 @@ impl Sources {
     }
 
     /// The access to a repository for a project.
-    fn access(&self, repository: &Repository, project: &str) -> RepoAccess {
+    ///
+    /// # Errors
+    /// Its Secret cannot be read: it is asked by nobody, and not without its credentials either.
+    fn access(&self, repository: &Repository, project: &str) -> Result<RepoAccess, RepoError> {
+        usable(repository)?;
         let settings = (self.settings)();
         let trust = Trust {
             known_hosts: &settings.known_hosts,
             certificates: &settings.tls_certificates,
         };
-        RepoAccess::new(repository, project, trust)
+        Ok(RepoAccess::new(repository, project, trust))
     }
 
     /// The commit, chart version or digest that `revision` resolves to, and how to show it: `HEAD (sha)`,
@@ -122,7 +127,7 @@ impl Sources {
         match &self.server {
             Some(server) => remote::resolve(server, repository, source, revision).await,
             None => {
-                let access = self.access(repository, &repository.project);
+                let access = self.access(repository, &repository.project)?;
                 let resolved = self.repos.resolve_source(&access, source, revision, since);
                 resolved.await
             }
@@ -137,6 +142,7 @@ impl Sources {
         before: &Before,
         since: Since,
     ) -> Result<String, RepoError> {
+        all_usable(request)?;
         match &self.server {
             Some(server) => remote::pin(self, server, request, before).await,
             None => local::pin(self, request, since).await,
@@ -198,6 +204,7 @@ impl Sources {
         request: &SourceRequest,
         before: &Before,
     ) -> Result<bool, RepoError> {
+        all_usable(request)?;
         match &self.server {
             Some(server) => remote::changed(self, server, request, before).await,
             None => local::changed(self, request, before).await,
@@ -219,13 +226,14 @@ impl Sources {
 
     /// Tests that a repository is reachable and accepts the credentials.
     pub async fn test(&self, repository: &Repository) -> Result<(), RepoError> {
+        usable(repository)?;
         // Only the repo-server contacts chart repositories and registries then.
         if self.server.is_some() && matches!(repository.type_.as_str(), "helm" | "oci") {
             return Ok(());
         }
         let (url, access) = (
             &repository.repo,
-            self.access(repository, &repository.project),
+            self.access(repository, &repository.project)?,
         );
         let has_scheme = url.contains("://");
         match repository.type_.as_str() {
@@ -242,7 +250,7 @@ impl Sources {
 
     /// The tags of a repository in a registry, in the registry's order.
     pub async fn oci_tags(&self, repository: &Repository) -> Result<Vec<String>, RepoError> {
-        let access = self.access(repository, &repository.project);
+        let access = self.access(repository, &repository.project)?;
         self.repos.oci_tags(&access).await
     }
 
@@ -252,13 +260,13 @@ impl Sources {
         repository: &Repository,
         revision: &str,
     ) -> Result<OCIMetadata, RepoError> {
-        let access = self.access(repository, &repository.project);
+        let access = self.access(repository, &repository.project)?;
         self.repos.oci_metadata(&access, revision).await
     }
 
     /// Branches and tags.
     pub async fn refs(&self, repository: &Repository) -> Result<Refs, RepoError> {
-        let access = self.access(repository, &repository.project);
+        let access = self.access(repository, &repository.project)?;
         self.repos.refs(&access, Since::Recently).await
     }
 
@@ -269,7 +277,7 @@ impl Sources {
         source: &ApplicationSource,
         version: &str,
     ) -> Result<ChartDetails, RepoError> {
-        let access = self.access(repository, &repository.project);
+        let access = self.access(repository, &repository.project)?;
         self.repos.chart_details(&access, source, version).await
     }
 
@@ -278,7 +286,7 @@ impl Sources {
         &self,
         repository: &Repository,
     ) -> Result<Vec<(String, Vec<String>)>, RepoError> {
-        let access = self.access(repository, &repository.project);
+        let access = self.access(repository, &repository.project)?;
         self.repos.charts(&access).await
     }
 
@@ -288,7 +296,31 @@ impl Sources {
         repository: &Repository,
         revision: &str,
     ) -> Result<RevisionMetadata, RepoError> {
-        let access = self.access(repository, &repository.project);
+        let access = self.access(repository, &repository.project)?;
         self.repos.metadata(&access, revision).await
     }
+}
+
+/// # Errors
+/// A repository that the request names, its own or that of a `ref`, cannot be used.
+fn all_usable(request: &SourceRequest) -> Result<(), RepoError> {
+    usable(&request.repository)?;
+    for target in request.app.refs.values() {
+        target.repo.as_ref().map_or(Ok(()), usable)?;
+    }
+    Ok(())
+}
+
+/// # Errors
+/// The repository cannot be used, because its Secret cannot be read.
+fn usable(repository: &Repository) -> Result<(), RepoError> {
+    let Some(fault) = repository.fault() else {
+        return Ok(());
+    };
+    Err(unusable(&repository.repo, fault))
+}
+
+fn unusable(url: &str, fault: &str) -> RepoError {
+    let url = shown_url(url);
+    RepoError::Unsupported(format!("failed to get repo {url:?}: {fault}"))
 }

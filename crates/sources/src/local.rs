@@ -13,7 +13,7 @@ pub async fn pin(
     request: &SourceRequest,
     since: Since,
 ) -> Result<String, RepoError> {
-    let access = access(sources, request);
+    let access = access(sources, request)?;
     let resolved = sources
         .repos
         .resolve_source(&access, &request.source, &request.revision, since);
@@ -32,13 +32,14 @@ pub fn request(sources: &Sources, request: &SourceRequest) -> Result<ManifestReq
         .filter(|(_, target)| !refs::is_chart(target));
     let refs = plain.map(|(name, target)| {
         let source = RefSource {
-            access: access_of(sources, target, &app.project),
+            access: access_of(sources, target, &app.project)?,
             sha: target.target_revision.clone().unwrap_or_default(),
         };
-        (name.clone(), source)
+        Ok::<_, RepoError>((name.clone(), source))
     });
+    let refs = refs.collect::<Result<_, RepoError>>()?;
     Ok(ManifestRequest {
-        access: access(sources, request),
+        access: access(sources, request)?,
         source: request.source.clone(),
         sha: request.revision.clone(),
         app_name: app.instance.clone(),
@@ -51,7 +52,7 @@ pub fn request(sources: &Sources, request: &SourceRequest) -> Result<ManifestReq
             kustomize_build_options: kustomize_build_options(&kustomize, &request.source),
             switched_off: SourceKind::switched_off(|kind| settings.is_source_type_on(kind)),
         },
-        refs: refs.collect(),
+        refs,
         several: app.several,
         no_cache: app.no_cache,
         others: others(sources, &app.project),
@@ -64,34 +65,41 @@ pub fn request(sources: &Sources, request: &SourceRequest) -> Result<ManifestReq
 /// project permits them; else as anybody may read them.
 pub fn others(sources: &Sources, project: &str) -> Others {
     let (sources, project) = (sources.clone(), project.to_owned());
-    Others::new(move |wanted| {
-        let settings = (sources.settings)();
-        let known = match wanted {
-            OtherRepository::Url(url) if url.starts_with("oci://") => {
-                settings.known_registry(url, &project)
-            }
-            OtherRepository::Url(url) => settings.known_repository(url, &project),
-            OtherRepository::Named(name) => {
-                let named = settings.repository_named(name, &project);
-                named.ok_or_else(|| RepoError::Unsupported(format!("no repository definition for {name}: add it with the name {name} to the repositories that project {project:?} may use")))?
-            }
-        };
-        let of_project = (sources.project)(&project);
-        let permitted = of_project.is_some_and(|p| source_permitted(&p, &known.repo));
-        // Settings of a registry serve for everything in it.
-        let repo = match wanted {
-            OtherRepository::Url(url) if url.starts_with("oci://") => url.to_owned(),
-            _ => known.repo.clone(),
-        };
-        let repository = if permitted {
-            Repository { repo, ..known }
-        } else {
-            Repository { repo, ..known }.as_anybody()
-        };
-        Ok(Reach {
-            access: sources.access(&repository, &project),
-            permitted,
-        })
+    Others::new(move |wanted| reach(&sources, wanted, &project))
+}
+
+fn reach(
+    sources: &Sources,
+    wanted: OtherRepository<'_>,
+    project: &str,
+) -> Result<Reach, RepoError> {
+    let settings = (sources.settings)();
+    let known = match wanted {
+        OtherRepository::Url(url) if url.starts_with("oci://") => {
+            settings.known_registry(url, project)
+        }
+        OtherRepository::Url(url) => settings.known_repository(url, project),
+        OtherRepository::Named(name) => {
+            let named = settings.repository_named(name, project);
+            named.ok_or_else(|| RepoError::Unsupported(format!("no repository definition for {name}: add it with the name {name} to the repositories that project {project:?} may use")))?
+        }
+    };
+    let of_project = (sources.project)(project);
+    let permitted = of_project.is_some_and(|p| source_permitted(&p, &known.repo));
+    // Settings of a registry serve for everything in it.
+    let repo = match wanted {
+        OtherRepository::Url(url) if url.starts_with("oci://") => url.to_owned(),
+        _ => known.repo.clone(),
+    };
+    let repository = if permitted {
+        Repository { repo, ..known }
+    } else {
+        Repository { repo, ..known }.as_anybody()
+    };
+    Ok(Reach {
+        // Who may not use the settings is not told what is wrong with them either.
+        access: sources.access(&repository, project)?,
+        permitted,
     })
 }
 
@@ -106,14 +114,14 @@ pub async fn changed(
     }
     let paths = generate_paths::whole(&request.app.generate_paths, &request.source.path);
     let mut compared = vec![(
-        access(sources, request),
+        access(sources, request)?,
         before.revision.as_str(),
         request.revision.as_str(),
     )];
     for name in request.referred() {
         let both = (before.refs.get(name), request.app.refs.get(name));
         if let (Some(before), Some(now)) = both {
-            let access = access_of(sources, now, &request.app.project);
+            let access = access_of(sources, now, &request.app.project)?;
             compared.push((access, revision(before), revision(now)));
         }
     }
@@ -137,7 +145,7 @@ fn revision(target: &RefTarget) -> &str {
 
 /// Uses the address as written in the Application; the Secret's address must lead to the same
 /// place.
-fn access(sources: &Sources, request: &SourceRequest) -> RepoAccess {
+fn access(sources: &Sources, request: &SourceRequest) -> Result<RepoAccess, RepoError> {
     let repository = Repository {
         repo: request.source.repo_url.clone(),
         ..request.repository.clone()
@@ -145,7 +153,58 @@ fn access(sources: &Sources, request: &SourceRequest) -> RepoAccess {
     sources.access(&repository, &request.app.project)
 }
 
-fn access_of(sources: &Sources, target: &RefTarget, project: &str) -> RepoAccess {
+fn access_of(
+    sources: &Sources,
+    target: &RefTarget,
+    project: &str,
+) -> Result<RepoAccess, RepoError> {
     let repository = target.repo.clone().unwrap_or_default();
     sources.access(&repository, project)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use tiphys_api::AppProject;
+    use tiphys_cluster::{Settings, records::RepoSecret};
+    use tiphys_repo::Repos;
+
+    /// R126: the settings of a repository count for those who may use it.
+    #[tokio::test]
+    async fn a_fault_concerns_only_who_may_use_the_settings() {
+        let cache = tempfile::tempdir().expect("a folder");
+        let faulty = Repository {
+            repo: "https://git.invalid/bases".to_owned(),
+            ..Repository::default()
+        };
+        let settings = Arc::new(Settings {
+            repositories: vec![RepoSecret {
+                secret_name: "s".to_owned(),
+                managed: false,
+                value: faulty.with_fault("Secret s cannot be read".to_owned()),
+            }],
+            ..Settings::default()
+        });
+        let project = |name: &str| {
+            let mut project = AppProject::default();
+            let permitted = match name {
+                "owner" => "https://git.invalid/*",
+                _ => "https://git.invalid/apps",
+            };
+            project.spec.source_repos = vec![permitted.to_owned()];
+            Some(Arc::new(project))
+        };
+        let repos = Repos::new(cache.path().to_owned());
+        let sources = Sources::with(repos, None, move || Arc::clone(&settings), project);
+        let wanted = OtherRepository::Url("https://git.invalid/bases");
+        let refused = reach(&sources, wanted, "owner").expect_err("it is not asked");
+        assert_eq!(
+            refused.to_string(),
+            "failed to get repo \"https://git.invalid/bases\": Secret s cannot be read"
+        );
+        let other = reach(&sources, wanted, "other").expect("as anybody");
+        assert!(!other.permitted);
+        assert!(!other.access.has_credentials());
+    }
 }

@@ -1,9 +1,10 @@
 //! Requests to a repo-server, with all fields that Argo CD's controller sends.
 
-use crate::{Before, SourceRequest, Sources, is_only_referred_to};
+use crate::{Before, SourceRequest, Sources, all_usable, is_only_referred_to, usable};
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{
     AppProject, Application,
+    access::shown_url,
     operation::RefTarget,
     repository::Repository,
     rpc::repo_server::{ManifestRequest, ResolveRevisionRequest, UpdateRevisionForPathsRequest},
@@ -18,6 +19,7 @@ pub async fn resolve(
     source: &ApplicationSource,
     revision: &str,
 ) -> Result<Resolved, RepoError> {
+    usable(repository)?;
     let mut app = Application::default();
     app.spec.source = Some(ApplicationSource {
         target_revision: revision.to_owned(),
@@ -79,8 +81,14 @@ pub async fn changed(
 /// The request for the manifests of a source.
 pub fn message(sources: &Sources, request: &SourceRequest) -> Result<ManifestRequest, RepoError> {
     let project = project(sources, request)?;
-    let common = common(sources, request, &project);
+    let common = common(sources, request, &project)?;
     let settings = (sources.settings)();
+    if let Some((url, fault)) = settings.permitted_fault(&project, &request.source) {
+        let url = shown_url(&url);
+        return Err(RepoError::Unsupported(format!(
+            "failed to get repo {url:?}, which the request would list: {fault}"
+        )));
+    }
     Ok(settings.source_request(
         common,
         &project,
@@ -96,9 +104,18 @@ fn project(sources: &Sources, request: &SourceRequest) -> Result<Arc<AppProject>
 }
 
 /// The fields common to requests for all sources of the Application.
-fn common(sources: &Sources, request: &SourceRequest, project: &AppProject) -> ManifestRequest {
+///
+/// # Errors
+/// A repository that the request names cannot be used. A repo-server that is not ours would ask it
+/// without its credentials.
+fn common(
+    sources: &Sources,
+    request: &SourceRequest,
+    project: &AppProject,
+) -> Result<ManifestRequest, RepoError> {
+    all_usable(request)?;
     let app = &request.app;
-    ManifestRequest {
+    Ok(ManifestRequest {
         no_cache: app.no_cache,
         no_revision_cache: app.no_revision_cache,
         namespace: app.namespace.clone(),
@@ -108,7 +125,7 @@ fn common(sources: &Sources, request: &SourceRequest, project: &AppProject) -> M
         ref_sources: named(&app.refs),
         annotation_manifest_generate_paths: app.generate_paths.clone(),
         ..(sources.settings)().manifest_request(project, &app.instance)
-    }
+    })
 }
 
 /// The keys as values files refer to them, with a leading `$`.
@@ -136,7 +153,7 @@ fn comparison(
         return Ok(None);
     }
     let project = project(sources, request)?;
-    let common = common(sources, request, &project);
+    let common = common(sources, request, &project)?;
     Ok(Some(UpdateRevisionForPathsRequest {
         repo: Some(repo.clone()),
         application_source: Some(source.clone()),

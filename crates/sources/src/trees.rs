@@ -3,7 +3,7 @@
 //! Main type: [`TreeRequest`]; main functions: [`Sources::tree_files`] and
 //! [`Sources::tree_folders`].
 
-use crate::{Sources, local};
+use crate::{Sources, local, usable};
 use std::collections::BTreeMap;
 use tiphys_api::{
     project::SourceIntegrity,
@@ -42,7 +42,7 @@ impl Sources {
             FilePattern::Doublestar(path) => (path, true),
         };
         let request = GitFilesRequest {
-            repo: Some(self.repository(&request.repo_url, &request.project)),
+            repo: Some(self.told_repository(request)?),
             submodule_enabled: (self.settings)().takes_submodules(),
             revision: request.revision.clone(),
             path,
@@ -62,7 +62,7 @@ impl Sources {
             return self.repos.folders(&commit, false).await;
         };
         let request = GitDirectoriesRequest {
-            repo: Some(self.repository(&request.repo_url, &request.project)),
+            repo: Some(self.told_repository(request)?),
             submodule_enabled: (self.settings)().takes_submodules(),
             revision: request.revision.clone(),
             no_revision_cache: request.is_fresh,
@@ -82,6 +82,14 @@ impl Sources {
         self.repos.tools(&commit).await
     }
 
+    /// The repository as a repo-server is told of it.
+    fn told_repository(&self, request: &TreeRequest) -> Result<Repository, RepoError> {
+        let repository = self.repository(&request.repo_url, &request.project);
+        // A repo-server that is not ours would ask it without its credentials.
+        usable(&repository)?;
+        Ok(repository)
+    }
+
     fn demanded(&self, project: &str) -> Result<Option<SourceIntegrity>, RepoError> {
         if project.is_empty() {
             return Ok(None);
@@ -95,7 +103,7 @@ impl Sources {
     /// The resolved commit, if it is signed as its project demands.
     async fn commit(&self, request: &TreeRequest) -> Result<ManifestRequest, RepoError> {
         let repository: Repository = self.repository(&request.repo_url, &request.project);
-        let access = self.access(&repository, &request.project);
+        let access = self.access(&repository, &request.project)?;
         let since = match request.is_fresh {
             true => Since::now(),
             false => Since::Recently,

@@ -16,13 +16,14 @@ mod rules;
 mod settings;
 mod store;
 
-pub use clusters::{BrokenCluster, is_in_cluster};
 pub use config::Config;
 pub use events::{Event, EventTarget, Events};
 pub use lean::{Lean, Meta};
 pub use projects::Impersonation;
 pub use record::{Readable, Record, RecordChange};
-pub use settings::{RepoSecret, SecretText, Settings, SettingsOverrides, secret_data};
+pub use settings::{
+    FaultyTemplate, RepoSecret, SecretText, Settings, SettingsOverrides, secret_data,
+};
 pub use store::Store;
 
 use crate::{connect::Cluster, discovery::Kind, error::Error};

@@ -6,7 +6,7 @@
 
 use super::{
     Meta, Record, RecordChange, Store,
-    clusters::{BrokenCluster, destinations, one_per_server},
+    clusters::{broken_cluster, destinations, local_names, one_per_server},
     config::Config,
 };
 use crate::connect::ClusterSecret;
@@ -21,7 +21,7 @@ use tiphys_api::{
 use tiphys_apimachinery::{Object, quantity::Quantity};
 use tiphys_engine::customize::{self, Customizations};
 use tiphys_engine::project::GlobalProject;
-use tiphys_engine::spec::Destination;
+use tiphys_engine::spec::{BrokenCluster, Destination};
 use tiphys_engine::types::{DEFAULT_LABEL_KEY, Tracking, TrackingMethod};
 use tokio::sync::watch;
 
@@ -64,6 +64,15 @@ pub struct RepoSecret<T> {
     pub value: T,
 }
 
+/// A credential template whose Secret cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultyTemplate {
+    pub url: String,
+    /// `None`: this is what cannot be read.
+    pub type_: Option<String>,
+    pub fault: String,
+}
+
 /// A snapshot of all settings. It contains secrets, so it has no Debug.
 #[derive(Clone, Default)]
 pub struct Settings {
@@ -85,6 +94,9 @@ pub struct Settings {
     pub secret_version: String,
     pub repositories: Vec<RepoSecret<Repository>>,
     pub repo_creds: Vec<RepoSecret<RepoCreds>>,
+    /// Templates whose Secrets cannot be read.
+    pub faulty_creds: Vec<FaultyTemplate>,
+    pub faulty_write_creds: Vec<FaultyTemplate>,
     /// Only for pushing: `repository-write` and `repo-write-creds`.
     pub write_repositories: Vec<RepoSecret<Repository>>,
     pub write_creds: Vec<RepoSecret<RepoCreds>>,
@@ -93,6 +105,8 @@ pub struct Settings {
     pub broken_clusters: Vec<BrokenCluster>,
     /// The clusters that an Application may use, the control plane's own first.
     pub destinations: Arc<[Destination]>,
+    /// The names of the control plane's own cluster, also while it is disabled.
+    pub local_names: Arc<[String]>,
     /// `resource.customizations`, and its split keys.
     pub customizations: Arc<Customizations>,
     /// `globalProjects`.
@@ -221,17 +235,38 @@ impl Settings {
     /// A repository with the credentials for pushing to it, if there are any; those for reading are
     /// never used for that. Without a project only credentials of no project.
     pub fn write_repository(&self, url: &str, project: &str) -> Repository {
-        let known = of_project(&self.write_repositories, url, project).cloned();
-        let mut repository = known.unwrap_or_else(|| Repository {
-            repo: url.to_owned(),
-            ..Repository::default()
-        });
-        let templates = self.write_creds.iter().map(|c| &c.value);
-        if let Some(creds) = best_template(url, templates, |c| c.url.as_str()) {
-            repository.inherit(creds);
-        }
-        repository
+        let known = of_project(&self.write_repositories, url, project);
+        completed(known, url, (&self.write_creds, &self.faulty_write_creds))
     }
+}
+
+/// A repository, completed by the best matching of the templates and of those whose Secrets cannot
+/// be read.
+pub(super) fn completed(
+    known: Option<&Repository>,
+    url: &str,
+    (templates, faulty): (&[RepoSecret<RepoCreds>], &[FaultyTemplate]),
+) -> Repository {
+    let mut repository = known.cloned().unwrap_or_else(|| Repository {
+        repo: url.to_owned(),
+        ..Repository::default()
+    });
+    let good = templates.iter().map(|c| &c.value);
+    let good = good.map(|creds| (creds.url.as_str(), Ok::<_, &String>(creds)));
+    let faulty = faulty.iter();
+    let faulty = faulty.map(|template| (template.url.as_str(), Err(&template.fault)));
+    // Of several for the same URL the last one counts: a good one goes on being used.
+    match best_template(url, faulty.chain(good), |(url, _)| *url) {
+        // It would be used with the credentials of others.
+        _ if repository.fault().is_some() => {}
+        Some((_, Ok(creds))) => repository.inherit(creds),
+        // Another template is not meant for it.
+        Some((_, Err(fault))) if !repository.has_credentials() => {
+            repository = repository.with_fault(fault.clone());
+        }
+        _ => {}
+    }
+    repository
 }
 
 /// The repository of a project, or else of none.
@@ -354,6 +389,7 @@ fn read(
     settings.global_projects = globals;
     settings.problems.extend(problem);
     let aliases = one_per_server(&mut settings.clusters);
+    settings.local_names = local_names(&settings, &aliases);
     settings.destinations = destinations(&settings, aliases);
     settings
 }
@@ -376,30 +412,54 @@ pub(super) fn read_secret(
         "cluster" => match ClusterSecret::from_secret(object) {
             Ok(cluster) => settings.clusters.push(cluster),
             Err(e) => {
-                let broken = BrokenCluster::new(object, e.to_string());
+                let broken = broken_cluster(object, e.to_string());
                 let problem = broken.problem.clone();
                 settings.broken_clusters.push(broken);
                 return Err(problem);
             }
         },
         "repository" | "repository-write" => {
+            let read = typed(object, &[&[("url", "repo")], &AZURE[..]].concat());
+            let (value, fault) = match read {
+                Ok(value) => (value, Ok(())),
+                // To leave it out would be to ask the repository without its credentials, or with
+                // those of a template.
+                Err(fault) => (faulty(object, fault.clone()), Err(fault)),
+            };
             let all = match kind {
                 "repository" => &mut settings.repositories,
                 _ => &mut settings.write_repositories,
             };
             all.push(RepoSecret {
-                value: typed(object, &[&[("url", "repo")], &AZURE[..]].concat())?,
+                value,
                 secret_name,
                 managed,
             });
+            return fault;
         }
         "repo-creds" | "repo-write-creds" => {
+            let value = match typed(object, &AZURE) {
+                Ok(value) => value,
+                Err(fault) => {
+                    let all = match kind {
+                        "repo-creds" => &mut settings.faulty_creds,
+                        _ => &mut settings.faulty_write_creds,
+                    };
+                    let data = secret_data(object);
+                    all.push(FaultyTemplate {
+                        url: found_by(&data, "url"),
+                        type_: readable_type(&data),
+                        fault: fault.clone(),
+                    });
+                    return Err(fault);
+                }
+            };
             let all = match kind {
                 "repo-creds" => &mut settings.repo_creds,
                 _ => &mut settings.write_creds,
             };
             all.push(RepoSecret {
-                value: typed(object, &AZURE)?,
+                value,
                 secret_name,
                 managed,
             });
@@ -407,6 +467,50 @@ pub(super) fn read_secret(
         _ => {}
     }
     Ok(())
+}
+
+/// A repository whose Secret has a fault: what it is found by, and nothing to log in with.
+fn faulty(object: &Object, fault: String) -> Repository {
+    let data = secret_data(object);
+    let type_ = readable_type(&data);
+    // What may be a registry is looked for among the registries.
+    let enable_oci = match data.get("enableOCI") {
+        Some(bytes) => !std::str::from_utf8(bytes).is_ok_and(|text| flag(text) == Some(false)),
+        None => type_.is_none(),
+    };
+    let repository = Repository {
+        repo: found_by(&data, "url"),
+        name: found_by(&data, "name"),
+        project: found_by(&data, "project"),
+        type_: type_.unwrap_or_default(),
+        enable_oci,
+        ..Repository::default()
+    };
+    repository.with_fault(fault)
+}
+
+/// A field of a Secret with a fault, which may be in this very field: without what is no text, so
+/// that stray bytes do not keep the Secret from being found.
+fn found_by(data: &BTreeMap<String, Vec<u8>>, key: &str) -> String {
+    let bytes = data.get(key).map(Vec::as_slice).unwrap_or_default();
+    let text = String::from_utf8_lossy(bytes);
+    let is_text = |c: &char| !c.is_control() && *c != char::REPLACEMENT_CHARACTER;
+    text.chars().filter(is_text).collect()
+}
+
+/// The type in a Secret with a fault; `None`: it cannot be read.
+fn readable_type(data: &BTreeMap<String, Vec<u8>>) -> Option<String> {
+    let bytes = data.get("type").cloned().unwrap_or_default();
+    String::from_utf8(bytes).ok()
+}
+
+/// A boolean as Secrets have it; empty is false.
+fn flag(text: &str) -> Option<bool> {
+    match text.trim() {
+        "true" | "True" | "TRUE" | "t" | "T" | "1" => Some(true),
+        "" | "false" | "False" | "FALSE" | "f" | "F" | "0" => Some(false),
+        _ => None,
+    }
 }
 
 /// Both spellings are in use.
@@ -444,16 +548,11 @@ fn typed<T: serde::de::DeserializeOwned>(
         let text = String::from_utf8(bytes)
             .map_err(|_| format!("Secret {name}: data.{key} is not UTF-8"))?;
         let value = if FLAGS.contains(&key.as_str()) {
-            match text.trim() {
-                "" => continue,
-                "true" | "True" | "TRUE" | "t" | "T" | "1" => true.into(),
-                "false" | "False" | "FALSE" | "f" | "F" | "0" => false.into(),
-                other => {
-                    return Err(format!(
-                        "Secret {name}: data.{key} is {other:?}; use true or false"
-                    ));
-                }
-            }
+            let flag = flag(&text).ok_or_else(|| {
+                let text = text.trim();
+                format!("Secret {name}: data.{key} is {text:?}; use true or false")
+            })?;
+            flag.into()
         } else if NUMBERS.contains(&key.as_str()) {
             match text.trim() {
                 "" => continue,
@@ -672,6 +771,81 @@ mod tests {
         assert!(s.credentials("https://other.example/b").is_none());
     }
 
+    /// R126.
+    #[test]
+    fn a_repository_with_a_fault_is_found_and_has_no_credentials() {
+        let mut s = Settings::default();
+        let broken = secret(
+            "repository",
+            &[
+                ("url", "https://git.example/a.git"),
+                ("project", "team"),
+                ("username", "u"),
+                ("insecure", "yes"),
+            ],
+        );
+        let fault = "Secret s: data.insecure is \"yes\"; use true or false";
+        for kind in ["repository", "repository-write"] {
+            let read = read_secret(&mut s, kind, &broken);
+            assert_eq!(read.expect_err("it has a fault"), fault);
+        }
+        let found = s.known_repository("https://git.example/a", "team");
+        assert_eq!(found.fault(), Some(fault));
+        assert_eq!(found.username, "");
+        let of_others = s.known_repository("https://git.example/a", "others");
+        assert_eq!(of_others.fault(), None);
+        // Nor is it pushed to with the credentials of a template.
+        let template = secret(
+            "repo-write-creds",
+            &[("url", "https://git.example"), ("username", "w")],
+        );
+        read_secret(&mut s, "repo-write-creds", &template).expect("valid");
+        let found = s.write_repository("https://git.example/a", "team");
+        assert_eq!(found.fault(), Some(fault));
+        let of_others = s.write_repository("https://git.example/a", "others");
+        assert_eq!(
+            (of_others.username.as_str(), of_others.fault()),
+            ("w", None)
+        );
+    }
+
+    /// Without it repositories would be asked as anybody, or with a template meant for others.
+    #[test]
+    fn a_template_with_a_fault_is_not_passed_over() {
+        let mut s = Settings::default();
+        let good = secret(
+            "repo-creds",
+            &[("url", "https://git.example"), ("username", "short")],
+        );
+        read_secret(&mut s, "repo-creds", &good).expect("valid");
+        let broken = secret(
+            "repo-creds",
+            &[("url", "https://git.example/team"), ("enableOCI", "maybe")],
+        );
+        let fault = read_secret(&mut s, "repo-creds", &broken).expect_err("it has a fault");
+        let own = secret(
+            "repository",
+            &[
+                ("url", "https://git.example/team/own"),
+                ("username", "u"),
+                ("password", "p"),
+            ],
+        );
+        read_secret(&mut s, "repository", &own).expect("valid");
+        for (url, username, want) in [
+            ("https://git.example/team/a", "", Some(fault.as_str())),
+            ("https://git.example/team/own", "u", None),
+            ("https://git.example/b", "short", None),
+        ] {
+            let found = s.known_repository(url, "");
+            assert_eq!(
+                (found.username.as_str(), found.fault()),
+                (username, want),
+                "{url}"
+            );
+        }
+    }
+
     #[test]
     fn a_password_is_for_its_host_and_path_only() {
         let mut s = Settings::default();
@@ -724,6 +898,72 @@ mod tests {
             let known = s.known_registry(url, "p");
             let found = (known.repo.as_str(), known.password.as_str());
             assert_eq!(found, (repo, password), "{url}");
+        }
+    }
+
+    /// Without it charts would be asked for as anybody, or with a template meant for others.
+    #[test]
+    fn a_registry_with_a_fault_is_not_passed_over() {
+        let mut s = Settings::default();
+        let good = secret("repo-creds", &[("url", "wide"), ("username", "w")]);
+        read_secret(&mut s, "repo-creds", &good).expect("valid");
+        for (kind, fields) in [
+            // The fault is elsewhere, or in what tells that it is a registry.
+            (
+                "repository",
+                [("url", "a/charts"), ("enableOCI", "true"), ("depth", "x")],
+            ),
+            (
+                "repository",
+                [("url", "wide/charts"), ("type", "helm"), ("enableOCI", "x")],
+            ),
+            (
+                "repository",
+                [("url", "no/charts"), ("enableOCI", "false"), ("depth", "x")],
+            ),
+            (
+                "repo-creds",
+                [("url", "c/team"), ("type", "helm"), ("enableOCI", "x")],
+            ),
+        ] {
+            let read = read_secret(&mut s, kind, &secret(kind, &fields));
+            read.expect_err("it has a fault");
+        }
+        for (url, is_faulty) in [
+            ("oci://a/charts", true),
+            ("oci://a/charts/deep", true),
+            ("oci://wide/charts/deep", true),
+            ("oci://c/team/lib", true),
+            ("oci://a/other", false),
+            ("oci://no/charts/deep", false),
+        ] {
+            let known = s.known_registry(url, "p");
+            assert_eq!(known.fault().is_some(), is_faulty, "{url}");
+            assert_eq!(known.username, "", "{url}");
+        }
+    }
+
+    #[test]
+    fn a_url_with_stray_bytes_is_found() {
+        let mut s = Settings::default();
+        for (kind, url) in [
+            ("repository", b"https://git.example/a\xff\n".as_slice()),
+            ("repo-creds", b"\xff\xfehttps://git.example/team".as_slice()),
+        ] {
+            let mut broken = secret(kind, &[]);
+            broken.0.insert(
+                "data".to_owned(),
+                serde_json::json!({"url": STANDARD.encode(url)}),
+            );
+            read_secret(&mut s, kind, &broken).expect_err("it is not UTF-8");
+        }
+        for (url, is_faulty) in [
+            ("https://git.example/a", true),
+            ("https://git.example/team/b", true),
+            ("https://git.example/b", false),
+        ] {
+            let found = s.known_repository(url, "");
+            assert_eq!(found.fault().is_some(), is_faulty, "{url}");
         }
     }
 

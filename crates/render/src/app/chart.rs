@@ -18,6 +18,7 @@ use crate::{
     },
     manifest::objects_of_template,
 };
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tiphys_api::source::{ApplicationSource, ApplicationSourceHelm, HelmParameter};
 use tiphys_gocompat::{sprig, yaml};
@@ -70,7 +71,7 @@ pub trait Charts {
 }
 
 /// Everything that a chart's objects depend on besides files.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HelmOptions {
     pub release: String,
     pub namespace: String,

@@ -8,6 +8,7 @@ use super::{
 use crate::{
     Budget, FileKind, RenderError, SourceFiles, SourceKind, files::join, helm::Limits, plugin,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tiphys_api::{rpc::repository::ParameterAnnouncement, source::ApplicationSource};
@@ -28,7 +29,7 @@ pub struct Details {
 }
 
 /// A chart as `GetAppDetails` reports it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HelmDetails {
     /// Files that look like values files, relative to the chart.
     pub value_files: Vec<String>,

@@ -11,12 +11,13 @@ use crate::{
     },
     manifest::objects_of_values,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use tiphys_api::source::{ApplicationSource, ApplicationSourceKustomize, KustomizeReplica};
 
 /// All that the objects depend on besides files.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct KustomizeOptions {
     /// The version that the source asks for. There is one, so rendering does not look at it.
     pub version: String,

@@ -21,6 +21,7 @@ use crate::{
     JsonnetVariable, PluginOptions, Plugins, RenderError, SourceFiles, SourceKind, SourceRef,
     detect, files::clean_app_path, plugin,
 };
+use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::source::{ApplicationSource, JsonnetVar};
 
@@ -51,7 +52,7 @@ impl<'a> SourceSet<'a> {
 }
 
 /// What templates see of the cluster, and what the settings allow.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterFacts {
     /// Such as `v1.36.3`. Empty: what Helm assumes without a cluster.
     pub kube_version: String,
@@ -67,7 +68,7 @@ pub struct ClusterFacts {
 }
 
 /// What to render.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RenderParams {
     pub source: ApplicationSource,
     /// The folder with the files if it is not the source's path: a local folder.
@@ -78,7 +79,7 @@ pub struct RenderParams {
 }
 
 /// A source ready to be rendered. Two equal values render to the same objects from the same files.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Prepared {
     /// The Application's folder.
     pub folder: String,
@@ -86,7 +87,7 @@ pub struct Prepared {
 }
 
 /// The tool that renders the source, with its options.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Tool {
     Directory(DirectoryOptions),
     Helm(Box<HelmOptions>),
@@ -123,6 +124,17 @@ pub fn prepare(sources: &SourceSet<'_>, params: &RenderParams) -> Result<Prepare
         SourceKind::Plugin => Tool::Plugin(Box::new(plugin::options(&source, plugin, params)?)),
     };
     Ok(Prepared { folder, tool })
+}
+
+/// What renders the source.
+///
+/// # Errors
+/// [`RenderError::Need`], until it is known whether the source is for a plugin.
+pub fn source_kind(
+    sources: &SourceSet<'_>,
+    params: &RenderParams,
+) -> Result<SourceKind, RenderError> {
+    Ok(recognise(sources, params)?.kind)
 }
 
 /// A source, as far as it is known before its tool reads it.

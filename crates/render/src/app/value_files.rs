@@ -5,6 +5,7 @@
 
 use super::{Environment, SourceSet};
 use crate::{FileError, RenderError, SourceFiles, SourceRef, files::join};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use tiphys_gocompat::doublestar::{self, Entry, GlobError};
 
@@ -14,7 +15,7 @@ const MAX_FILES: usize = 1000;
 const MAX_FOLDERS: usize = 10_000;
 
 /// A values file as an Application names it, with the build environment filled in.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Named {
     /// As written in the spec.
     pub raw: String,

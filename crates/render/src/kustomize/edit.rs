@@ -11,13 +11,14 @@ use super::kustomization::{Kustomization, NAMES};
 use super::loader::inside;
 use super::repospec::remote;
 use crate::{FileKind, RenderError, SourceFiles, files::join};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use tiphys_gocompat::yaml::{Duplicates, Limits, parse_document, to_string};
 use tiphys_gocompat::{json::kind, path_match};
 
 /// One step.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Edit {
     NamePrefix(String),
     NameSuffix(String),

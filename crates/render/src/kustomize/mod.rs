@@ -53,6 +53,7 @@ use fault::{Cause, Fault, Res, fail};
 use loader::Loader;
 use resource::{ORIGIN, TRANSFORMATIONS};
 use schema::Schema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -68,7 +69,7 @@ pub const VERSION: &str = "v5.8.1";
 const MOST_BYTES: usize = 512 << 20;
 
 /// The options of `kustomize build`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BuildOptions {
     pub order: Order,
     /// `--enable-helm`.

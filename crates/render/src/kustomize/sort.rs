@@ -7,6 +7,7 @@ use super::ids::{Gvk, ResId};
 use super::kustomization::SortOptions;
 use super::resmap::ResMap;
 use super::tree::Tree;
+use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
 const FIRST: &[&str] = &[
@@ -39,7 +40,7 @@ const LAST: &[&str] = &[
 ];
 
 /// The orders that `sortOptions` can set.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Order {
     /// Namespaces and definitions first, webhooks last, the others by kind and name.
     #[default]

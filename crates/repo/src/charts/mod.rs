@@ -21,6 +21,7 @@ pub use index::{index_versions, read_index};
 
 use crate::{
     RepoAccess, RepoError, Since, SourceLimits,
+    acceptances::Acceptances,
     busy::Busy,
     chart::{ChartName, has_charts},
     git::Commit,
@@ -30,7 +31,7 @@ use crate::{
     http::{Downloads, Question, Validators},
     known_answers::KnownAnswers,
     oci::{self, Oci},
-    refusals::Refusals,
+    refusals::{self, Refusals},
     spool::Spool,
     unpacked::{Epoch, Unpacked, UnpackedKey},
     url::refuse,
@@ -125,14 +126,15 @@ impl Charts {
                 .max_capacity(READY)
                 .time_to_live(READY_TTL)
                 .build(),
-            refusals: Refusals::default(),
+            refusals: Refusals::keeping(Acceptances::none()),
             busy: Busy::default(),
         }
     }
 
     /// The same, whose indexes the next process knows.
-    pub fn keeping(self, answers: KnownAnswers) -> Self {
+    pub fn keeping(self, answers: KnownAnswers, accepted: Acceptances) -> Self {
         Self {
+            refusals: Refusals::keeping(accepted),
             known: KnownIndexes::new(answers),
             ..self
         }
@@ -212,8 +214,10 @@ impl Charts {
             self.ready.invalidate(&ready_key(chart, version));
             self.forget_kept(by_name).await;
         }
+        let of_index = (chart.access.fingerprint(), String::new());
+        self.refusals.learn(&of_index).await;
         // As a process that went on would have it in memory.
-        if !may_pass || since != Since::Recently || self.is_refused(chart.access) {
+        if !may_pass || since != Since::Recently || !self.refusals.is_accepted(&of_index) {
             return Err(failed);
         }
         // What was downloaded before outlives an outage of its repository.
@@ -415,7 +419,8 @@ impl Charts {
         };
         let (asked, clock) = (Instant::now(), SystemTime::now());
         let answer = self.ask(access, (key, &url), asked, known.clone()).await;
-        self.refusals.hear(&(key, String::new()), &answer);
+        let verdict = refusals::verdict(&answer);
+        self.refusals.hear(&(key, String::new()), verdict).await;
         match answer {
             Ok(index) => {
                 self.known.keep(&key, clock, &index).await;

@@ -202,4 +202,55 @@ mod tests {
         assert!(torn.get().is_some(), "the render is told");
         assert!(!outer.0.is_damaged());
     }
+
+    fn tree_of(store: &Store, name: &str, kind: EntryKind, oid: ObjectId) -> ObjectId {
+        let entries = vec![Entry {
+            mode: kind.into(),
+            filename: name.into(),
+            oid,
+        }];
+        let tree = gix::objs::Tree { entries };
+        store.local().write_object(&tree).expect("kept").detach()
+    }
+
+    /// Otherwise that copy would never be fetched anew.
+    #[test]
+    fn what_is_missing_deep_inside_is_the_fault_of_whoever_has_its_folder() {
+        for whose in ["outer", "part"] {
+            let dir = tempfile::tempdir().expect("a folder");
+            let made = ["outer", "part"].map(|name| {
+                let (store, id) = commit(&dir.path().join(name), name);
+                let (inner, folder) = (id.tree, EntryKind::Tree);
+                let middle = tree_of(&store, "inner", folder, inner);
+                let tree = tree_of(&store, "deep", folder, middle);
+                (store, CommitId { tree, ..id })
+            });
+            let [outer, part] = made;
+            // Beside the folder there is the submodule.
+            let mut entries: Vec<Entry> = ["deep", "sub"]
+                .map(|name| Entry {
+                    mode: EntryKind::Tree.into(),
+                    filename: name.into(),
+                    oid: tree_of(&outer.0, "inner", EntryKind::Tree, outer.1.tree),
+                })
+                .into();
+            entries[1].mode = EntryKind::Commit.into();
+            let tree = gix::objs::Tree { entries };
+            let tree = outer.0.local().write_object(&tree).expect("kept").detach();
+            let outer = (outer.0, CommitId { tree, ..outer.1 });
+            let mounted = [("sub".to_owned(), part.clone())];
+            let (store, id) = compose(&outer, &mounted).expect("composed");
+            remove_blob(&dir.path().join(whose), whose.as_bytes());
+
+            let files = GitFiles::new(&store.watched(&Torn::default()), id.tree, None);
+            for (name, path) in [
+                ("outer", "deep/inner/deep/inner/a"),
+                ("part", "sub/deep/inner/a"),
+            ] {
+                assert_eq!(files.read(path).is_err(), name == whose, "{path}");
+            }
+            assert_eq!(outer.0.is_damaged(), whose == "outer");
+            assert_eq!(part.0.is_damaged(), whose == "part");
+        }
+    }
 }

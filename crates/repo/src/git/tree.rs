@@ -1,5 +1,7 @@
 //! The tree of a commit as files, read directly from the object database. Nothing is checked out.
 
+mod ahead;
+
 use super::{GitLimit, Store};
 use crate::{
     RepoError,
@@ -7,7 +9,7 @@ use crate::{
 };
 use gix::{ObjectId, bstr::ByteSlice, objs::tree::EntryKind};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 use tiphys_render::{FileEntry, FileError, FileKind, SourceFiles};
@@ -60,6 +62,9 @@ pub(crate) struct GitFiles {
     base: Option<String>,
     /// The paths looked up elsewhere, or through links, and what was found.
     noted: Mutex<BTreeMap<String, Found>>,
+    /// The trees that were read on the way, of a commit with submodules: one of them names what
+    /// turns out to be missing.
+    passed: Mutex<HashSet<ObjectId>>,
     /// Use only cached trees.
     in_memory: bool,
 }
@@ -96,6 +101,36 @@ impl Opened {
         let part = if is_own { Part::Own } else { Part::Unknown };
         (&self.own, part)
     }
+
+    /// The same. If nobody has it, the part is the one with the tree that names it: a tree is not
+    /// received without what it names.
+    fn with_namer(
+        &self,
+        id: ObjectId,
+        store: &Store,
+        passed: &Mutex<HashSet<ObjectId>>,
+    ) -> (&gix::Repository, Part) {
+        let (repo, part) = self.with(id, store);
+        if part != Part::Unknown {
+            return (repo, part);
+        }
+        let passed = passed.lock().unwrap_or_else(PoisonError::into_inner);
+        let namer = passed.iter().find_map(|tree| {
+            let (of, part) = self.with(*tree, store);
+            (part != Part::Unknown && names(of, *tree, id)).then_some(part)
+        });
+        (repo, namer.unwrap_or(Part::Unknown))
+    }
+}
+
+/// Whether a tree of the repository has an entry with this id.
+fn names(repo: &gix::Repository, tree: ObjectId, id: ObjectId) -> bool {
+    let found = repo.find_object(tree).map(gix::Object::try_into_tree);
+    let Ok(Ok(tree)) = found else {
+        return false;
+    };
+    let mut entries = tree.iter().flatten();
+    entries.any(|entry| entry.object_id() == id && entry.mode().kind() != EntryKind::Commit)
 }
 
 /// The target of a path with links followed.
@@ -118,6 +153,7 @@ impl GitFiles {
             root,
             base: base.map(str::to_owned),
             noted: Mutex::default(),
+            passed: Mutex::default(),
             in_memory: false,
         }
     }
@@ -242,6 +278,10 @@ impl GitFiles {
     }
 
     pub(super) fn tree(&self, id: ObjectId, path: &str) -> Result<Arc<[Node]>, FileError> {
+        if self.store.is_composed() {
+            let mut passed = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
+            passed.insert(id);
+        }
         if let Some(tree) = self.store.trees.get(&id) {
             return Ok(tree);
         }
@@ -250,7 +290,7 @@ impl GitFiles {
             return Ok(Arc::clone(tree));
         }
         let repos = self.repos(path)?;
-        let (repo, part) = repos.with(id, &self.store);
+        let (repo, part) = repos.with_namer(id, &self.store, &self.passed);
         let object = repo.find_object(id);
         let object = object.map_err(|e| self.failed(path, part, &e))?;
         // The tree that names it is wrong then, whoever has the object.
@@ -282,7 +322,7 @@ impl GitFiles {
 
     pub(super) fn blob(&self, id: ObjectId, path: &str, limit: u64) -> Result<Vec<u8>, FileError> {
         let repos = self.repos(path)?;
-        let (repo, part) = repos.with(id, &self.store);
+        let (repo, part) = repos.with_namer(id, &self.store, &self.passed);
         let failed = |e: gix::Error| self.failed(path, part, &e);
         let header = repo.find_header(id).map_err(failed)?;
         if header.size() > limit {
@@ -296,16 +336,24 @@ impl GitFiles {
         Ok(std::mem::take(&mut object.data))
     }
 
-    fn find(&self, path: &str) -> Result<Found, FileError> {
-        let mut links = 0;
-        let found = self.walk(path, &mut links);
-        let in_base = self.base.as_ref().is_some_and(|base| {
+    /// A path with dots may lead elsewhere.
+    fn is_in_base(&self, path: &str) -> bool {
+        let is_plain = |part: &str| !matches!(part, "" | "." | "..");
+        if !path.is_empty() && !path.split('/').all(is_plain) {
+            return false;
+        }
+        self.base.as_ref().is_some_and(|base| {
             base.is_empty()
                 || path
                     .strip_prefix(base.as_str())
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        });
-        if links > 0 || !in_base {
+        })
+    }
+
+    fn find(&self, path: &str) -> Result<Found, FileError> {
+        let mut links = 0;
+        let found = self.walk(path, &mut links);
+        if links > 0 || !self.is_in_base(path) {
             let found = *found.as_ref().unwrap_or(&Found::Bad);
             self.noted
                 .lock()
@@ -434,7 +482,7 @@ impl GitFiles {
 
     fn size(&self, id: ObjectId, path: &str) -> Result<u64, FileError> {
         let repos = self.repos(path)?;
-        let (repo, part) = repos.with(id, &self.store);
+        let (repo, part) = repos.with_namer(id, &self.store, &self.passed);
         let header = repo.find_header(id);
         Ok(header.map_err(|e| self.failed(path, part, &e))?.size())
     }

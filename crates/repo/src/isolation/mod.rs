@@ -1,29 +1,38 @@
-//! Evaluation in worker processes, for what can use up memory or never end: Jsonnet.
+//! Worker processes, which render outside content: a fault in a renderer, or a program that uses up
+//! memory or never ends, costs one of them and the render.
 //!
-//! Main type: [`Workers`]. A worker is this program under another role ([`work`]). It is started
-//! when it is first needed, serves one evaluation after another, and is killed and replaced when it
-//! exceeds its limits. It gets no environment, and reads files by asking for them, so what it read
-//! is recorded like any other read.
-//!
-//! Helm, Kustomize and plain manifests are rendered in this process: every step of theirs is
-//! counted ([`tiphys_render::Budget`]), and parsed charts are shared between renders.
+//! Main types: [`Workers`] lends a [`Worker`], which is this program under another role ([`work`]).
+//! One is started when it is first needed, serves one render after another, and is killed and
+//! replaced when it exceeds its limits. It gets no environment, and reads files by asking for them,
+//! so what it read is recorded like any other read. It renders for one project only: whoever takes
+//! it over does not reach the manifests of another one.
 
+mod answer;
+mod asked;
+mod json;
+mod sandbox;
 mod wire;
 mod worker;
 
+pub(crate) use answer::read as read_objects;
+pub use sandbox::enter as restrict;
+pub(crate) use wire::{Ahead, Answer, Order, Question, Report, Task, What};
 pub use worker::work;
 
-use serde_json::Value;
+use crate::git::Found;
+use rand::RngCore as _;
 use std::{
+    collections::VecDeque,
     io::{self, Read, Write},
     os::unix::{net::UnixStream, process::ExitStatusExt as _},
     path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
-    sync::{Condvar, Mutex, MutexGuard, Once, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError},
     time::{Duration, Instant},
 };
-use tiphys_render::{FileError, FileKind, JsonnetError, JsonnetFile, RenderError, SourceFiles};
-use wire::{Order, PathKind, Report, receive, send};
+use tiphys_gocompat::sprig;
+use tiphys_render::RenderError;
+use wire::{FROM_OWNER, FROM_WORKER, TooLarge, receive, send};
 
 /// How workers are started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,14 +40,40 @@ pub struct Isolation {
     /// A program that calls [`work`].
     pub program: PathBuf,
     pub args: Vec<String>,
-    /// Workers at the same time.
+    /// Workers that render at the same time. With two or more, one project takes half of them.
     pub workers: usize,
 }
 
 /// How long a worker may take to be ready.
 const START: Duration = Duration::from_secs(30);
+/// How long one that waited may take to say that it is still there.
+const CHECK: Duration = Duration::from_secs(3);
+/// How much later than its own deadline a worker is ended: it says more than that it was late.
+pub(crate) const GRACE: Duration = Duration::from_secs(3);
+/// A worker that has more memory than this after a render is ended: it would not give it back while
+/// it waits for the next one.
+const IDLE_KIB: u64 = 256 << 10;
+/// Memory of all that wait.
+const ALL_IDLE_KIB: u64 = 512 << 10;
+/// How many may wait, besides as many as may render. Several projects take turns, and none of them
+/// should have to start one for each render.
+const IDLE: usize = 8;
+/// The folders that are remembered of a worker: it may still have their charts.
+const FOLDERS: usize = 64;
 
-/// The processes. Evaluations wait while all of them are busy.
+/// How a user gets more time.
+pub(crate) const TIME_HINT: &str = " (raise the limit with --render-timeout-seconds)";
+
+/// What templates take from outside.
+pub(crate) fn chance() -> Arc<dyn Fn() -> sprig::Sources + Send + Sync> {
+    Arc::new(|| sprig::Sources {
+        random: Box::new(|bytes| rand::rng().fill_bytes(bytes)),
+        now: jiff::Timestamp::now(),
+        zone: || jiff::tz::TimeZone::UTC,
+    })
+}
+
+/// The processes. No more renders are let through than there may be, so none waits for one.
 pub(crate) struct Workers {
     isolation: Isolation,
     state: Mutex<State>,
@@ -48,23 +83,54 @@ pub(crate) struct Workers {
 
 #[derive(Default)]
 struct State {
+    /// The one that was used last is the last one.
     idle: Vec<Worker>,
     busy: usize,
 }
 
+/// What a worker is wanted for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Purpose<'a> {
+    pub project: &'a str,
+    /// The Application's folder.
+    pub folder: Found,
+}
+
 /// Why a worker gave no answer.
-enum Lost {
+#[derive(Debug)]
+pub(crate) enum Lost {
     /// Time is over.
     Late,
+    /// It has exceeded another limit.
+    Exceeded(&'static str),
+    /// What it is sent would be too large for it.
+    TooLarge(TooLarge),
+    /// It is no worker, or does not keep to the rules.
+    Broken(String),
     /// It ended, or cannot be started.
     Ended(String),
+}
+
+impl Lost {
+    /// `limit`: of the render.
+    pub fn error(self, limit: Duration) -> RenderError {
+        match self {
+            Self::Late => RenderError::Stopped(format!(
+                "it takes more than {} seconds{TIME_HINT}",
+                limit.as_secs_f64()
+            )),
+            Self::Exceeded(what) => RenderError::Stopped(what.to_owned()),
+            Self::TooLarge(cause) => cause.into(),
+            Self::Broken(why) | Self::Ended(why) => RenderError::Lost(why),
+        }
+    }
 }
 
 impl From<io::Error> for Lost {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Self::Late,
-            _ => Self::Ended(error.to_string()),
+            _ => Self::Ended(format!("its process cannot be talked to: {error}")),
         }
     }
 }
@@ -79,39 +145,21 @@ impl Workers {
         }
     }
 
-    /// Blocks until `deadline` at most.
-    pub fn evaluate(
-        &self,
-        files: &dyn SourceFiles,
-        file: JsonnetFile<'_>,
-        deadline: Deadline,
-    ) -> Result<Value, JsonnetError> {
-        let failed = |lost: Lost| match lost {
-            Lost::Late => JsonnetError::Program(format!(
-                "the evaluation has not ended after {} s (raise the limit with \
-                 --render-timeout-seconds)",
-                deadline.limit.as_secs_f64()
-            )),
-            Lost::Ended(why) => JsonnetError::Program(format!("the evaluation has failed: {why}")),
+    /// Blocks until one is free, for `patience` at most.
+    pub fn lend(&self, purpose: Purpose<'_>, patience: Duration) -> Result<Lent<'_>, RenderError> {
+        let most = self.isolation.workers.max(1);
+        let deadline = Deadline {
+            begun: Instant::now(),
+            limit: patience,
         };
-        let mut worker = self.take(deadline).map_err(failed)?;
-        match worker.evaluate(files, file, deadline) {
-            Ok(answer) => {
-                self.give_back(Some(worker));
-                answer
-            }
-            Err(lost) => {
-                let lost = worker.end(lost);
-                self.give_back(None);
-                Err(failed(lost))
-            }
-        }
-    }
-
-    fn take(&self, deadline: Deadline) -> Result<Worker, Lost> {
         let mut state = self.lock();
-        while state.busy >= self.isolation.workers.max(1) {
-            let left = deadline.left()?;
+        while state.busy >= most {
+            let Ok(left) = deadline.left() else {
+                return Err(RenderError::Lost(format!(
+                    "all {most} processes for it were busy for {} seconds",
+                    patience.as_secs_f64()
+                )));
+            };
             state = self
                 .freed
                 .wait_timeout(state, left)
@@ -119,33 +167,34 @@ impl Workers {
                 .0;
         }
         state.busy += 1;
-        while let Some(mut worker) = state.idle.pop() {
-            // One may have been ended from outside while it waited.
+        state.forget_ended();
+        let mut lent = Lent {
+            workers: self,
+            worker: None,
+        };
+        while let Some(mut worker) = state.take(purpose) {
+            // One may have been ended from outside while it waited, or hang.
             drop(state);
-            if worker.answers() {
-                return Ok(worker);
+            if worker.answers(CHECK.min(patience)) {
+                worker.remember(purpose.folder);
+                lent.worker = Some(worker);
+                return Ok(lent);
             }
+            // It takes a moment until it has ended.
+            drop(worker);
             state = self.lock();
         }
         drop(state);
-        let (worker, why_open) = Worker::start(&self.isolation).inspect_err(|_| {
-            self.give_back(None);
-        })?;
+        let started = Worker::start(&self.isolation, purpose.project);
+        let (mut worker, why_open) = started.map_err(|lost| lost.error(START))?;
         if let Some(why) = why_open {
             self.warned.call_once(|| {
-                tracing::warn!("processes that evaluate Jsonnet have limits, but the kernel does not keep them from files and the network: {why}");
+                tracing::warn!("processes that render have limits, but the kernel does not keep them from files and the network: {why}");
             });
         }
-        Ok(worker)
-    }
-
-    /// `None`: it has been ended.
-    fn give_back(&self, worker: Option<Worker>) {
-        let mut state = self.lock();
-        state.busy -= 1;
-        state.idle.extend(worker);
-        drop(state);
-        self.freed.notify_one();
+        worker.remember(purpose.folder);
+        lent.worker = Some(worker);
+        Ok(lent)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -153,7 +202,87 @@ impl Workers {
     }
 }
 
-/// When an evaluation must have ended.
+impl State {
+    /// The best one that waits.
+    fn take(&mut self, purpose: Purpose<'_>) -> Option<Worker> {
+        let of_project = |worker: &Worker| *worker.project == *purpose.project;
+        let knows = |worker: &Worker| worker.folders.contains(&purpose.folder);
+        let idle = &self.idle;
+        let best = idle
+            .iter()
+            .rposition(|worker| of_project(worker) && knows(worker))
+            .or_else(|| idle.iter().rposition(of_project))?;
+        Some(self.idle.remove(best))
+    }
+
+    /// Those that have waited longest, if too many wait or they have too much memory.
+    fn retire(&mut self, most: usize) -> Vec<Worker> {
+        let mut retired = Vec::new();
+        let kib = |idle: &[Worker]| idle.iter().map(|worker| worker.kib).sum::<u64>();
+        while self.idle.len() > most || kib(&self.idle) > ALL_IDLE_KIB {
+            retired.push(self.idle.remove(0));
+        }
+        retired
+    }
+
+    /// Workers end by themselves when they have had nothing to do for some minutes.
+    fn forget_ended(&mut self) {
+        let is_there = |worker: &mut Worker| matches!(worker.process.try_wait(), Ok(None));
+        self.idle.retain_mut(is_there);
+    }
+}
+
+/// A worker until it is given back. One that is not is ended.
+pub(crate) struct Lent<'a> {
+    workers: &'a Workers,
+    worker: Option<Worker>,
+}
+
+impl Lent<'_> {
+    /// # Errors
+    /// It has gone.
+    pub fn worker(&mut self) -> Result<&mut Worker, Lost> {
+        let gone = || Lost::Ended("its process has gone".to_owned());
+        self.worker.as_mut().ok_or_else(gone)
+    }
+
+    /// Other renders of its project may use it. Who names no project shares nothing.
+    pub fn give_back(mut self) {
+        let Some(mut worker) = self.worker.take() else {
+            return;
+        };
+        worker.kib = worker.memory_kib();
+        if worker.project.is_empty() || worker.kib > IDLE_KIB {
+            return;
+        }
+        let most = self.workers.isolation.workers.max(IDLE);
+        let mut state = self.workers.lock();
+        state.idle.push(worker);
+        let retired = state.retire(most);
+        // It takes a moment until they have ended.
+        drop(state);
+        drop(retired);
+    }
+
+    /// Ends it; says more of one that had ended by itself.
+    pub fn end(mut self, lost: Lost) -> Lost {
+        match &mut self.worker {
+            Some(worker) => worker.end(lost),
+            None => lost,
+        }
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        // It ends before another one begins: there may be only so many.
+        drop(self.worker.take());
+        self.workers.lock().busy -= 1;
+        self.workers.freed.notify_one();
+    }
+}
+
+/// When a render must have ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline {
     pub begun: Instant,
@@ -161,7 +290,9 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    fn left(self) -> Result<Duration, Lost> {
+    /// # Errors
+    /// The time is over.
+    pub fn left(self) -> Result<Duration, Lost> {
         self.limit
             .checked_sub(self.begun.elapsed())
             .filter(|left| !left.is_zero())
@@ -169,9 +300,13 @@ impl Deadline {
     }
 }
 
-struct Worker {
+pub(crate) struct Worker {
     process: Child,
     socket: UnixStream,
+    project: Box<str>,
+    folders: VecDeque<Found>,
+    /// Its memory after its last render.
+    kib: u64,
 }
 
 impl Drop for Worker {
@@ -183,7 +318,7 @@ impl Drop for Worker {
 
 impl Worker {
     /// The worker, and why the kernel does not restrict it.
-    fn start(isolation: &Isolation) -> Result<(Self, Option<String>), Lost> {
+    fn start(isolation: &Isolation, project: &str) -> Result<(Self, Option<String>), Lost> {
         let cannot = |e: io::Error| Lost::Ended(format!("no process can be started for it: {e}"));
         let (socket, its) = UnixStream::pair().map_err(cannot)?;
         let process = Command::new(&isolation.program)
@@ -195,92 +330,72 @@ impl Worker {
             .stderr(Stdio::null())
             .spawn()
             .map_err(cannot)?;
-        let mut worker = Self { process, socket };
+        let mut worker = Self {
+            process,
+            socket,
+            project: project.into(),
+            folders: VecDeque::new(),
+            kib: 0,
+        };
         let deadline = Deadline {
             begun: Instant::now(),
             limit: START,
         };
         match worker.receive(deadline) {
             Ok((Report::Ready { why_open }, _)) => Ok((worker, why_open)),
-            Ok(_) => Err(Lost::Ended("its process is not a worker".to_owned())),
+            Ok(_) => Err(Lost::Broken("its process is not a worker".to_owned())),
+            Err(Lost::Late) => {
+                let late = "its process does not become ready";
+                Err(Lost::Broken(late.to_owned()))
+            }
             Err(lost) => Err(worker.end(lost)),
         }
     }
 
     /// Whether it is still there. Asked of itself: an ended process is not known as such at once.
-    fn answers(&mut self) -> bool {
+    fn answers(&mut self, patience: Duration) -> bool {
         let deadline = Deadline {
             begun: Instant::now(),
-            limit: START,
+            limit: patience,
         };
         self.send(&Order::Check, &[], deadline).is_ok()
             && matches!(self.receive(deadline), Ok((Report::Ready { .. }, _)))
     }
 
-    /// The answer; a worker that gave none cannot be used any more.
-    fn evaluate(
-        &mut self,
-        files: &dyn SourceFiles,
-        file: JsonnetFile<'_>,
-        deadline: Deadline,
-    ) -> Result<Result<Value, JsonnetError>, Lost> {
-        let order = Order::Jsonnet {
-            folder: file.folder.to_owned(),
-            path: file.path.to_owned(),
-            options: file.options.clone(),
-            limits: *file.limits,
-            seconds: deadline.left()?.as_secs() + 1,
-        };
-        self.send(&order, file.content, deadline)?;
-        let mut unreadable = None;
-        loop {
-            let (report, body) = self.receive(deadline)?;
-            match report {
-                Report::Kind { path } => {
-                    let order = match files.kind(&path) {
-                        Ok(kind) => Order::Kind(kind.map(shown)),
-                        Err(error) => unreadable_now(&mut unreadable, error),
-                    };
-                    self.send(&order, &[], deadline)?;
-                }
-                Report::Read { path } => {
-                    let (order, content) = match files.read(&path) {
-                        Ok(content) => {
-                            let exists = content.is_some();
-                            (Order::Content { exists }, content.unwrap_or_default())
-                        }
-                        Err(error) => (unreadable_now(&mut unreadable, error), Vec::new()),
-                    };
-                    self.send(&order, &content, deadline)?;
-                }
-                Report::Value => {
-                    let value = serde_json::from_slice(&body).map_err(|e| {
-                        JsonnetError::Program(format!("the result cannot be read: {e}"))
-                    });
-                    return Ok(value);
-                }
-                Report::Program(message) => return Ok(Err(JsonnetError::Program(message))),
-                Report::Source(message) => {
-                    return Ok(Err(JsonnetError::Render(RenderError::Source(message))));
-                }
-                Report::Unreadable => {
-                    let error = unreadable
-                        .ok_or_else(|| Lost::Ended("nothing was unreadable".to_owned()))?;
-                    return Ok(Err(error.into()));
-                }
-                Report::Ready { .. } => return Err(Lost::Ended("it began anew".to_owned())),
-            }
+    fn remember(&mut self, folder: Found) {
+        self.folders.retain(|known| *known != folder);
+        self.folders.push_back(folder);
+        if self.folders.len() > FOLDERS {
+            self.folders.pop_front();
         }
     }
 
-    fn send(&mut self, order: &Order, body: &[u8], deadline: Deadline) -> Result<(), Lost> {
-        let mut timed = Timed(&self.socket, deadline);
-        Ok(send(&mut timed, order, body)?)
+    /// Without its program, which all of them share. 0 where that cannot be known.
+    fn memory_kib(&self) -> u64 {
+        let status = format!("/proc/{}/status", self.process.id());
+        let status = std::fs::read_to_string(status).unwrap_or_default();
+        let own = status
+            .lines()
+            .find_map(|line| line.strip_prefix("RssAnon:"));
+        let kib = own.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+        kib.unwrap_or_default()
     }
 
-    fn receive(&mut self, deadline: Deadline) -> Result<(Report, Vec<u8>), Lost> {
+    /// # Errors
+    /// With [`Lost::TooLarge`] nothing was sent.
+    pub fn send(&mut self, order: &Order, body: &[u8], deadline: Deadline) -> Result<(), Lost> {
         let mut timed = Timed(&self.socket, deadline);
-        receive(&mut timed)?.ok_or_else(|| Lost::Ended("its process has ended".to_owned()))
+        let sent = send(&mut timed, order, body, FROM_OWNER);
+        sent.map_err(|error| match TooLarge::cause(&error) {
+            Some(cause) => Lost::TooLarge(cause),
+            None => error.into(),
+        })
+    }
+
+    pub fn receive(&mut self, deadline: Deadline) -> Result<(Report, Vec<u8>), Lost> {
+        let mut timed = Timed(&self.socket, deadline);
+        let received = receive(&mut timed, FROM_WORKER)?;
+        received.ok_or_else(|| Lost::Ended("its process has ended".to_owned()))
     }
 
     /// Ends the process; says more of one that had ended by itself.
@@ -297,38 +412,26 @@ impl Worker {
         };
         let _ = self.process.kill();
         match (lost, ended) {
-            (Lost::Ended(_), Ok(Some(status))) => Lost::Ended(reason(status)),
+            (Lost::Ended(_), Ok(Some(status))) => reason(status),
             (lost, _) => lost,
         }
     }
 }
 
 /// Why a process ended by itself. A program that gets no memory aborts.
-fn reason(status: ExitStatus) -> String {
+fn reason(status: ExitStatus) -> Lost {
     match status
         .signal()
         .and_then(rustix::process::Signal::from_named_raw)
     {
-        Some(rustix::process::Signal::ABORT) => "it needs more memory than it may have".to_owned(),
-        Some(rustix::process::Signal::XCPU) => "it has used up its processor time".to_owned(),
-        Some(rustix::process::Signal::KILL) => {
-            "its process was killed, perhaps for want of memory".to_owned()
+        Some(rustix::process::Signal::ABORT) => {
+            Lost::Exceeded("it needs more memory than it may have")
         }
-        _ => format!("its process has ended ({status})"),
-    }
-}
-
-/// The worker hears of the error, and the one who asked for the evaluation gets it.
-fn unreadable_now(unreadable: &mut Option<FileError>, error: FileError) -> Order {
-    *unreadable = Some(error);
-    Order::Unreadable
-}
-
-fn shown(kind: FileKind) -> PathKind {
-    match kind {
-        FileKind::File { size } => PathKind::File { size },
-        FileKind::Dir => PathKind::Folder,
-        FileKind::Symlink | FileKind::Other => PathKind::Other,
+        Some(rustix::process::Signal::XCPU) => Lost::Exceeded("it has used up its processor time"),
+        Some(rustix::process::Signal::KILL) => {
+            Lost::Ended("its process was killed, perhaps for want of memory".to_owned())
+        }
+        _ => Lost::Ended(format!("its process has ended ({status})")),
     }
 }
 

@@ -20,6 +20,7 @@ pub use remote::{OciChart, OciRemote, version_of_tag};
 
 use crate::{
     Contact, ContactKind, RegistryRequest, RepoAccess, RepoError, Since, SourceLimits,
+    acceptances::Acceptances,
     busy::Busy,
     chart::ChartName,
     common::Common,
@@ -27,7 +28,7 @@ use crate::{
     git::UnpackedFile,
     ground::blocking,
     known_answers::KnownAnswers,
-    refusals::Refusals,
+    refusals::{self, Refusals},
     room::Room,
     spool,
     unpacked::{Epoch, Unpacked, UnpackedKey},
@@ -119,7 +120,7 @@ impl Oci {
                 .max_capacity(REFUSED)
                 .time_to_live(REFUSED_TTL)
                 .build(),
-            refusals: Refusals::default(),
+            refusals: Refusals::keeping(Acceptances::none()),
             room: Room::new(WAITING_BYTES),
             places: Arc::new(Semaphore::new(AT_A_TIME)),
             busy: Busy::default(),
@@ -127,8 +128,12 @@ impl Oci {
     }
 
     /// The same, which keeps what tags are there and what they name for the next process.
-    pub fn keeping(self, known: KnownAnswers) -> Self {
-        Self { known, ..self }
+    pub fn keeping(self, known: KnownAnswers, accepted: Acceptances) -> Self {
+        Self {
+            refusals: Refusals::keeping(accepted),
+            known,
+            ..self
+        }
     }
 
     /// Whether the registry responds and accepts the credentials.
@@ -222,6 +227,7 @@ impl Oci {
             return Ok(ready);
         }
         let place = Place::of(chart.access, Some(chart.name))?;
+        self.learn(&place).await;
         let by_name = unpacked_key("oci version", &place, version);
         let epoch = self.unpacked.epoch();
         let found = match self.digest(&place, tag, since).await {
@@ -341,11 +347,12 @@ impl Oci {
             return Ok(ready);
         }
         let place = Place::of(access, None)?;
+        self.learn(&place).await;
         let epoch = self.unpacked.epoch();
         let request = (RegistryRequest::Extract, digest);
         let begun = Instant::now();
         let answer = async {
-            if !self.may_stand_in(&place, since) && is_digest(digest) {
+            if is_digest(digest) && self.is_to_ask(&place, digest, since).await? {
                 let found = self.ask_digest(&place, digest).await?;
                 found.ok_or_else(|| no_manifest(&place, digest))?;
             }
@@ -446,13 +453,19 @@ impl Oci {
     async fn list(&self, place: &Place<'_>, since: Since) -> Result<Arc<Vec<String>>, RepoError> {
         let key = place_key(place, "");
         let _one = self.busy.wait(&(key.0, format!("{} tags", key.1))).await;
+        self.learn(place).await;
+        self.refusals.learn(&list_key(place)).await;
         if let Some(list) = self.known_list(place, since) {
             return Ok(list);
         }
         let (asked, clock) = (Instant::now(), SystemTime::now());
         let name = self.known.name("tags", &key.0, &key.1);
         let answer = self.registry.tags(place).await;
-        self.refusals.hear(&refusal_key(place), &answer);
+        let verdict = refusals::verdict(&answer);
+        self.refusals.hear(&list_key(place), verdict).await;
+        // An account may be permitted to pull what it names, and not to list what there is.
+        self.hear(place, verdict.filter(|is_refused| !is_refused))
+            .await;
         let (asked, list) = match answer {
             Ok(tags) => {
                 let list: Vec<String> = tags.iter().map(|tag| version_of(tag)).collect();
@@ -461,7 +474,10 @@ impl Oci {
                 (asked, list)
             }
             Err(e) => {
-                let since = self.of_others(place, since);
+                let since = match self.refusals.is_accepted(&list_key(place)) {
+                    true => self.of_others(place, since),
+                    false => Since::now(),
+                };
                 let before = self.known.instead_of(e, name, since, TAG_TTL).await;
                 let (asked, list) = before?;
                 (asked, Arc::new(list))
@@ -472,7 +488,7 @@ impl Oci {
     }
 
     fn known_list(&self, place: &Place<'_>, since: Since) -> Option<Arc<Vec<String>>> {
-        if self.is_refused(place) {
+        if self.is_refused(place) || self.refusals.has(&list_key(place)) {
             return None;
         }
         let (asked, list) = self.lists.get(&place_key(place, ""))?;
@@ -491,6 +507,7 @@ impl Oci {
         }
         let key = place_key(place, tag);
         let _one = self.busy.wait(&(key.0, format!("{} digest", key.1))).await;
+        self.learn(place).await;
         if let Some(digest) = self.known_digest(place, tag, since) {
             return Ok(Some(digest));
         }
@@ -529,9 +546,18 @@ impl Oci {
         let answer = self.registry.digest(place, tag).await;
         // Some registries say of everything that they do not give that it is not there.
         if !matches!(answer, Ok(None)) {
-            self.refusals.hear(&refusal_key(place), &answer);
+            self.hear(place, refusals::verdict(&answer)).await;
         }
         answer
+    }
+
+    async fn hear(&self, place: &Place<'_>, verdict: Option<bool>) {
+        self.refusals.hear(&refusal_key(place), verdict).await;
+    }
+
+    /// Learns whether an earlier process was accepted: before anything of it may be served.
+    async fn learn(&self, place: &Place<'_>) {
+        self.refusals.learn(&refusal_key(place)).await;
     }
 
     /// Whether the registry refused the credentials when it was asked last.
@@ -541,15 +567,34 @@ impl Oci {
 
     /// Whether what was there before may be served without an answer of the registry.
     fn may_stand_in(&self, place: &Place<'_>, since: Since) -> bool {
-        since == Since::Recently && !self.is_refused(place)
+        since == Since::Recently && self.refusals.is_accepted(&refusal_key(place))
     }
 
-    /// How recent an answer to another process must be that stands in: after a refusal none does.
+    /// Whether the registry has to be asked for an artifact that may be here.
+    async fn is_to_ask(
+        &self,
+        place: &Place<'_>,
+        digest: &str,
+        since: Since,
+    ) -> Result<bool, RepoError> {
+        if self.may_stand_in(place, since) {
+            return Ok(false);
+        }
+        if since != Since::Recently || self.is_refused(place) {
+            return Ok(true);
+        }
+        // What is not here is asked for anyway.
+        let kept = self.kept(unpacked_key("oci source", place, digest)).await?;
+        Ok(kept.is_some())
+    }
+
+    /// How recent an answer to another process must be that stands in: none does unless the registry
+    /// accepted the credentials last.
     fn of_others(&self, place: &Place<'_>, since: Since) -> Since {
-        if self.is_refused(place) {
-            Since::now()
-        } else {
+        if self.refusals.is_accepted(&refusal_key(place)) {
             since
+        } else {
+            Since::now()
         }
     }
 
@@ -564,7 +609,7 @@ impl Oci {
         }
         let answer = self.registry.manifest(place, digest).await;
         if !matches!(answer, Ok(None)) {
-            self.refusals.hear(&refusal_key(place), &answer);
+            self.hear(place, refusals::verdict(&answer)).await;
         }
         let text = answer?.ok_or_else(|| no_manifest(place, digest))?;
         let manifest = Manifest::parse(&text).map_err(|e| RepoError::Artifact {
@@ -697,6 +742,12 @@ fn refusal_key(place: &Place<'_>) -> Key {
     (place.access.fingerprint(), place.address.repository.clone())
 }
 
+/// No repository has a space in its name.
+fn list_key(place: &Place<'_>) -> Key {
+    let (fingerprint, repository) = refusal_key(place);
+    (fingerprint, format!("{repository} tags"))
+}
+
 fn source_key(access: &RepoAccess, digest: &str) -> Key {
     (access.fingerprint(), format!("source {digest}"))
 }
@@ -777,31 +828,42 @@ pub fn read_challenge(text: &[u8]) -> Result<(), String> {
 mod tests {
     use super::*;
     use crate::{ContactWatch, common::no_look_ups, room::Taken, shares::Shares};
+    use futures::FutureExt as _;
+    use std::path::Path;
     use tiphys_testkit::{
         archive::{TarEntry, tar},
+        charts::Answer,
         registry::{Registry as Served, TAR_LAYER, digest as digest_of},
     };
 
-    #[tokio::test(flavor = "multi_thread")]
-    async fn a_layer_waits_until_there_is_room_on_disk() {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let served = Served::start();
-        let layer = tar(&[TarEntry::file("a.yaml", "a: 1\n")]);
-        let digest = served.push("team/app", "1", TAR_LAYER, &layer);
-        let access = RepoAccess {
+    fn access(served: &Served) -> RepoAccess {
+        RepoAccess {
             plain_http: true,
             ..RepoAccess::public(format!("oci://{}/team/app", served.host()))
-        };
-        let folder = tempfile::tempdir().expect("a folder");
+        }
+    }
+
+    fn oci(folder: &Path) -> Oci {
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let common = Arc::new(Common {
             shares: Shares::new(2),
             look_ups: no_look_ups(),
             contacts: ContactWatch::default(),
         });
-        let unpacked = Arc::new(Unpacked::new(folder.path().join("unpacked"), 1 << 20));
-        let folders = (unpacked, folder.path().join("downloads"));
+        let unpacked = Arc::new(Unpacked::new(folder.join("unpacked"), 1 << 20));
+        let folders = (unpacked, folder.join("downloads"));
         let limits = SourceLimits::default();
-        let oci = Oci::new(Duration::from_secs(60), common, folders, &limits);
+        Oci::new(Duration::from_secs(60), common, folders, &limits)
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_layer_waits_until_there_is_room_on_disk() {
+        let served = Served::start();
+        let layer = tar(&[TarEntry::file("a.yaml", "a: 1\n")]);
+        let digest = served.push("team/app", "1", TAR_LAYER, &layer);
+        let access = access(&served);
+        let folder = tempfile::tempdir().expect("a folder");
+        let oci = oci(folder.path());
 
         let mut all = Taken::default();
         let taken = oci.room.take(&mut all, u64::MAX).await;
@@ -835,5 +897,46 @@ mod tests {
             !again.is_beyond(),
             "what was unpacked has given its room back"
         );
+    }
+
+    /// While the registry does not want to be asked, others may have the room.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn who_waits_for_a_registry_has_no_room_on_disk() {
+        let served = Served::start();
+        let layer = tar(&[TarEntry::file("a.yaml", "a: 1\n")]);
+        let digest = served.push("team/app", "1", TAR_LAYER, &layer);
+        let blob = format!("/v2/team/app/blobs/{}", digest_of(&layer));
+        let later = Answer {
+            status: 429,
+            headers: vec!["Retry-After: 3".to_owned()],
+            ..Answer::default()
+        };
+        served.server.serve(&blob, later);
+        let access = access(&served);
+        let folder = tempfile::tempdir().expect("a folder");
+        let oci = oci(folder.path());
+        let place = Place::of(&access, None).expect("an address");
+        let mut download = std::pin::pin!(oci.download(&place, &digest));
+        let has_all = || {
+            let mut all = Taken::default();
+            // It has thousands of steps, more than tokio allows a task in one go.
+            let taken = tokio::task::unconstrained(oci.room.take(&mut all, WAITING_BYTES));
+            let taken = taken.now_or_never();
+            taken.is_some() && !all.is_beyond()
+        };
+        let free = async {
+            let mut asked = Vec::new();
+            while !asked.contains(&blob) || !has_all() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                asked.extend(served.server.paths());
+            }
+        };
+        tokio::select! {
+            biased;
+            done = &mut download => panic!("the room was not free: {:?}", done.err()),
+            () = free => {}
+        }
+        served.push_blob("team/app", &layer);
+        download.await.expect("a little later");
     }
 }

@@ -25,11 +25,19 @@ use sha2::{Digest, Sha256};
 use std::{
     collections::BTreeSet,
     fs::File,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 const MAX_REDIRECTS: usize = 5;
+/// How often a registry that asks for it is waited for, for each request.
+const MAX_WAITS: usize = 3;
+/// In seconds: at a time, and for all the requests of a look-up or download together.
+const LONGEST_WAIT: u64 = 5;
+const ALL_WAITS: u64 = 15;
 const MANIFEST_BYTES: u64 = 4 << 20;
 const TAGS_BYTES: u64 = 4 << 20;
 const TOKEN_BYTES: u64 = 256 << 10;
@@ -50,12 +58,31 @@ const WITHHELD: &str =
 pub(crate) struct Place<'a> {
     pub access: &'a RepoAccess,
     pub address: Address,
+    /// How many seconds it may still be waited for. Others wait meanwhile for what is looked up.
+    patience: AtomicU64,
 }
 
 impl<'a> Place<'a> {
     pub fn of(access: &'a RepoAccess, chart: Option<&str>) -> Result<Self, RepoError> {
         let address = Address::of(access, chart)?;
-        Ok(Self { access, address })
+        Ok(Self {
+            access,
+            address,
+            patience: AtomicU64::new(ALL_WAITS),
+        })
+    }
+
+    /// How long to wait before the registry is asked again, if it says that it wants to be asked a
+    /// little later. `helm` does so, too.
+    fn wait(&self, status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
+        let seconds = retry_after(headers)
+            .filter(|_| status == StatusCode::TOO_MANY_REQUESTS)
+            .filter(|seconds| *seconds <= LONGEST_WAIT)?;
+        // Also who is to ask again at once must not do so for ever.
+        let spent = |left: u64| left.checked_sub(seconds.max(1));
+        let order = Ordering::Relaxed;
+        let spent = self.patience.fetch_update(order, order, spent);
+        spent.ok().map(|_| Duration::from_secs(seconds))
     }
 
     fn has_password(&self) -> bool {
@@ -148,12 +175,13 @@ impl Registry {
                 break;
             }
             match next {
-                // The rest is of the same list, wherever the link says that it is.
-                Some(next) if !is_empty => query = next,
+                // The rest is of the same list, wherever the link says that it is. A page may be
+                // empty before the last one: what is on it is not for everybody.
+                Some(next) if asked.insert(next.clone()) => query = next,
+                Some(_) if !is_empty => {
+                    return Err(place.corrupt("its list of tags leads back to itself".to_owned()));
+                }
                 _ => return Ok(all),
-            }
-            if !asked.insert(query.clone()) {
-                return Err(place.corrupt("its list of tags leads back to itself".to_owned()));
             }
         }
         Err(RepoError::OverLimit {
@@ -214,7 +242,9 @@ impl Registry {
         layer: &Descriptor,
         limit: u64,
     ) -> Result<Vec<u8>, RepoError> {
-        let answer = self.ask_for_blob(place, layer, limit).await?;
+        is_acceptable(place, layer, limit)?;
+        let path = blob_path(place, layer);
+        let answer = good(place, self.ask(place, Method::GET, path, ANY).await?)?;
         // Not a byte more than was announced.
         let shown = &place.address.shown;
         let blob = self.clients.body(shown, layer.size, answer).await?;
@@ -231,14 +261,20 @@ impl Registry {
         room: &Room,
     ) -> Result<(File, Taken), RepoError> {
         is_acceptable(place, layer, limit)?;
-        // Before the registry is asked: it is not to blame for how long this takes.
-        let patience = self.clients.timeout();
-        let taken = room.take_within(patience, layer.size).await?;
-        let taken = taken.ok_or_else(|| RepoError::NoRoom {
-            url: place.address.shown.clone(),
-            seconds: patience.as_secs(),
-        })?;
-        let answer = self.ask_for_blob(place, layer, limit).await?;
+        let request = Request::new(place, Method::GET, &blob_path(place, layer), ANY)?;
+        let mut waits = 0;
+        let (answer, taken) = loop {
+            let taken = self.take(place, layer, room).await?;
+            let answer = self.ask_once(place, &request).await?;
+            let wait = (waits < MAX_WAITS).then(|| place.wait(answer.status(), answer.headers()));
+            let Some(wait) = wait.flatten() else {
+                break (good(place, answer)?, taken);
+            };
+            // Others may have the room meanwhile.
+            drop((answer, taken));
+            tokio::time::sleep(wait).await;
+            waits += 1;
+        };
         let mut spool = Spool::new(file);
         let shown = &place.address.shown;
         let received = self
@@ -251,18 +287,23 @@ impl Registry {
         Ok((file, taken))
     }
 
-    async fn ask_for_blob(
+    /// Room on disk for a layer, before the registry is asked for it: it is not to blame for how long
+    /// this takes.
+    async fn take(
         &self,
         place: &Place<'_>,
         layer: &Descriptor,
-        limit: u64,
-    ) -> Result<Response, RepoError> {
-        is_acceptable(place, layer, limit)?;
-        let path = format!("{}/blobs/{}", place.address.repository, layer.digest);
-        good(place, self.ask(place, Method::GET, path, ANY).await?)
+        room: &Room,
+    ) -> Result<Taken, RepoError> {
+        let patience = self.clients.timeout();
+        let taken = room.take_within(patience, layer.size).await?;
+        taken.ok_or_else(|| RepoError::NoRoom {
+            url: place.address.shown.clone(),
+            seconds: patience.as_secs(),
+        })
     }
 
-    /// Asks, signs if that is wanted, and asks once more.
+    /// Asks, and asks again if the registry says that it wants to be asked a little later.
     async fn ask(
         &self,
         place: &Place<'_>,
@@ -270,22 +311,29 @@ impl Registry {
         path: String,
         accept: &'static str,
     ) -> Result<Response, RepoError> {
-        let url = format!("{}/v2/{path}", place.address.origin);
-        let url = Url::parse(&url).map_err(|e| place.corrupt(e.to_string()))?;
-        let request = Request {
-            method,
-            url,
-            accept,
-        };
+        let request = Request::new(place, method, &path, accept)?;
+        for _ in 0..MAX_WAITS {
+            let answer = self.ask_once(place, &request).await?;
+            let Some(wait) = place.wait(answer.status(), answer.headers()) else {
+                return Ok(answer);
+            };
+            drop(answer);
+            tokio::time::sleep(wait).await;
+        }
+        self.ask_once(place, &request).await
+    }
+
+    /// Asks, signs if that is wanted, and asks once more.
+    async fn ask_once(&self, place: &Place<'_>, request: &Request) -> Result<Response, RepoError> {
         let known = self.known(place);
-        let (answer, is_own) = self.follow(place, &request, &known).await?;
+        let (answer, is_own) = self.follow(place, request, &known).await?;
         if answer.status() != StatusCode::UNAUTHORIZED || !is_own {
             return Ok(answer);
         }
         let (sign, hint) = self
             .negotiate(place, answer.headers(), &request.url)
             .await?;
-        let (answer, _) = self.follow(place, &request, &sign).await?;
+        let (answer, _) = self.follow(place, request, &sign).await?;
         match answer.status() {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(place.refused(hint)),
             _ => Ok(answer),
@@ -455,6 +503,27 @@ struct Request {
     accept: &'static str,
 }
 
+impl Request {
+    fn new(
+        place: &Place<'_>,
+        method: Method,
+        path: &str,
+        accept: &'static str,
+    ) -> Result<Self, RepoError> {
+        let url = format!("{}/v2/{path}", place.address.origin);
+        let url = Url::parse(&url).map_err(|e| place.corrupt(e.to_string()))?;
+        Ok(Self {
+            method,
+            url,
+            accept,
+        })
+    }
+}
+
+fn blob_path(place: &Place<'_>, layer: &Descriptor) -> String {
+    format!("{}/blobs/{}", place.address.repository, layer.digest)
+}
+
 /// Where the registry says that tokens come from.
 struct Service {
     realm: String,
@@ -485,23 +554,31 @@ fn good(place: &Place<'_>, answer: Response) -> Result<Response, RepoError> {
 /// The query of the next page of a list.
 fn next_page(headers: &HeaderMap) -> Option<String> {
     let links = headers.get_all(LINK).iter();
-    let next = |link: &str| {
-        let (target, parameters) = link.trim().strip_prefix('<')?.split_once('>')?;
+    let next = links
+        .filter_map(|links| links.to_str().ok())
+        .find_map(next_of)?;
+    let (_, query) = next.split_once('?')?;
+    let query = query.split('#').next().unwrap_or_default();
+    (!query.is_empty()).then(|| query.to_owned())
+}
+
+/// The target of the next page in `<target>; rel="next", <target>; …`.
+fn next_of(links: &str) -> Option<&str> {
+    let mut rest = links;
+    while let Some((_, link)) = rest.split_once('<') {
+        let (target, after) = link.split_once('>')?;
+        let parameters = after.split('<').next().unwrap_or_default();
         let is_next = |parameter: &str| {
             let (name, value) = parameter.split_once('=').unwrap_or_default();
-            name.trim().eq_ignore_ascii_case("rel") && value.trim().trim_matches('"') == "next"
+            let mut relations = value.trim().trim_matches('"').split_whitespace();
+            name.trim().eq_ignore_ascii_case("rel") && relations.any(|relation| relation == "next")
         };
-        let (_, query) = target.split_once('?')?;
-        let query = query.split('#').next().unwrap_or_default();
-        parameters
-            .split([';', ','])
-            .any(is_next)
-            .then(|| query.to_owned())
-    };
-    links
-        .filter_map(|link| link.to_str().ok())
-        .find_map(next)
-        .filter(|query| !query.is_empty())
+        if parameters.split([';', ',']).any(is_next) {
+            return Some(target);
+        }
+        rest = after;
+    }
+    None
 }
 
 pub(crate) fn digest_of(content: &[u8]) -> String {
@@ -540,7 +617,28 @@ fn is_acceptable(place: &Place<'_>, layer: &Descriptor, limit: u64) -> Result<()
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reqwest::header::HeaderValue;
+    use reqwest::header::{HeaderValue, RETRY_AFTER};
+
+    /// Of however many requests it consists.
+    #[test]
+    fn a_look_up_waits_only_so_long() {
+        let access = RepoAccess::public("oci://registry.example.com/team/app".to_owned());
+        let waits = |seconds: &'static str| {
+            let place = Place::of(&access, None).expect("an address");
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, HeaderValue::from_static(seconds));
+            assert_eq!(place.wait(StatusCode::OK, &headers), None);
+            let waits = (0..MAX_PAGES).map_while(|_| {
+                let status = StatusCode::TOO_MANY_REQUESTS;
+                place.wait(status, &headers)
+            });
+            waits.map(|wait| wait.as_secs()).collect::<Vec<_>>()
+        };
+        assert_eq!(waits("5"), [5; 3]);
+        assert_eq!(waits("4"), [4; 3]);
+        assert_eq!(waits("0"), [0; 15]);
+        assert!(waits("6").is_empty());
+    }
 
     #[test]
     fn links_to_the_next_page() {
@@ -554,6 +652,10 @@ mod tests {
                 Some("last=y"),
             ),
             (r#"</v2/a/tags/list?last=x>; rel="prev""#, None),
+            (
+                r#"</v2/a/tags/list?last=p>; rel="prev", </v2/a/tags/list?last=a,b>; rel="last next""#,
+                Some("last=a,b"),
+            ),
             ("</v2/a/tags/list>; rel=next", None),
             ("</v2/a?x; rel=next", None),
             ("", None),

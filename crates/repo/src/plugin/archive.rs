@@ -295,7 +295,30 @@ impl From<FileError> for RepoError {
 
 #[cfg(test)]
 mod tests {
-    use super::stays_inside;
+    use super::*;
+    use crate::git::{commit_files, init_bare};
+
+    /// R95: whoever looks for a plugin asks one after the other with the same files.
+    #[tokio::test]
+    async fn a_tree_is_packed_once_for_all_plugins() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let store = init_bare(&dir.path().join("r")).expect("a repository");
+        let commit = |content: &str| {
+            let files = [("a", Some(content.as_bytes()))];
+            let sha = commit_files(&store, "main", &files, "A change", 0).expect("a commit");
+            let id = store.commit(&sha).expect("readable").expect("there");
+            (store.clone(), id)
+        };
+        let (one, other) = (commit("one"), commit("other"));
+        let archives = Archives::new(&[], ArchiveLimits::default());
+        let packed = archives.of(&one).await.expect("packed");
+        let both = tokio::join!(archives.of(&one), archives.of(&one));
+        for again in [both.0, both.1] {
+            assert!(Arc::ptr_eq(&packed, &again.expect("packed")));
+        }
+        let changed = archives.of(&other).await.expect("packed");
+        assert_ne!(changed.checksum, packed.checksum);
+    }
 
     #[test]
     fn links_are_judged_as_they_are_written() {

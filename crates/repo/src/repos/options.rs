@@ -38,9 +38,10 @@ pub struct RepoOptions {
     pub azure_workload: Option<AzureWorkload>,
     /// What takes precedence over the environment where it says who this process is at AWS.
     pub cloud: BTreeMap<String, String>,
-    /// Concurrent renders; 0 means twice the number of processors.
+    /// Concurrent renders; 0 means twice the number of processors. With isolation there are at most
+    /// as many as workers.
     pub parallelism: usize,
-    /// Evaluate Jsonnet in other processes; `None`: in this one, whose memory it can use up.
+    /// Render in other processes; `None`: in this one, whose memory a source can use up.
     pub isolation: Option<Isolation>,
     /// Fetch the submodules of a commit that is rendered.
     pub submodules: bool,
@@ -51,6 +52,20 @@ pub struct RepoOptions {
 }
 
 impl RepoOptions {
+    /// How many sources are rendered at a time. Who may render finds a worker free: otherwise one
+    /// project, which has half of these, could take all workers.
+    pub(crate) fn renders(&self) -> usize {
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
+        let wanted = match self.parallelism {
+            0 => processors * 2,
+            wanted => wanted,
+        };
+        match &self.isolation {
+            Some(isolation) => wanted.min(isolation.workers.max(1)),
+            None => wanted,
+        }
+    }
+
     /// Who this process is to the servers that it asks as its workload: part of the names of what
     /// they answered.
     pub(crate) fn workload(&self) -> String {
@@ -81,5 +96,33 @@ impl Default for RepoOptions {
             signatures: true,
             contacts: ContactWatch::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_sources_are_rendered_than_there_are_workers() {
+        let renders = |parallelism: usize, workers: Option<usize>| {
+            let isolation = workers.map(|workers| Isolation {
+                program: "/no/such/program".into(),
+                args: Vec::new(),
+                workers,
+            });
+            let options = RepoOptions {
+                parallelism,
+                isolation,
+                ..RepoOptions::default()
+            };
+            options.renders()
+        };
+        assert_eq!(renders(7, None), 7);
+        assert!(renders(0, None) >= 2);
+        assert_eq!(renders(7, Some(4)), 4);
+        assert_eq!(renders(3, Some(4)), 3);
+        assert_eq!(renders(0, Some(1)), 1);
+        assert_eq!(renders(5, Some(0)), 1, "one can always render");
     }
 }

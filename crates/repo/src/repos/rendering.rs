@@ -16,7 +16,7 @@ use crate::{
 };
 use std::{
     collections::BTreeMap,
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 use tiphys_render::{Details, RenderError, SourceRef};
@@ -152,6 +152,7 @@ impl Repos {
             fetched: Fetched::default(),
             plugins: self.inner.plugins.state(),
             spent: Duration::ZERO,
+            waited: Mutex::default(),
             may_foresee: !request.no_cache,
         });
         loop {
@@ -166,14 +167,15 @@ impl Repos {
                 Arc::clone(&commits),
                 Arc::clone(&request),
             );
-            let begun = Instant::now();
-            let outcome = blocking(move || {
+            let worked = blocking(move || {
                 // The work goes on even if the caller stops waiting.
                 let _until_done = permit;
-                work(&inner, &of, &what)
-            })
-            .await;
-            let spent = commits.spent + begun.elapsed();
+                // Until here it has waited for a thread.
+                let begun = Instant::now();
+                let outcome = work(&inner, &of, &what);
+                Ok((outcome, of.spent_since(begun)))
+            });
+            let (outcome, spent) = worked.await?;
             let mut may_foresee = commits.may_foresee;
             let fetched = if self.fetch_pointed(&pointed).await? {
                 commits.fetched.clone()
@@ -193,6 +195,7 @@ impl Repos {
             commits = Arc::new(Commits {
                 fetched,
                 spent,
+                waited: Mutex::default(),
                 may_foresee,
                 plugins: commits.plugins,
                 own: commits.own.clone(),

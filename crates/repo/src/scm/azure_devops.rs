@@ -1,21 +1,27 @@
-//! Azure DevOps. Main functions: [`repositories`] and [`pull_requests`].
+//! Azure DevOps, the service and servers. Main functions: [`repositories`] and [`pull_requests`].
 
 use super::{
     Account, Login, PullRequest, Repository, RepositoryId, Scm, ScmError, has_all, http::Session,
-    or_default,
+    or_default, pages::Bounds,
 };
-use reqwest::Url;
-use serde::{Deserialize, de::IgnoredAny};
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use tiphys_api::application_set::hosts::{
     PullRequestGeneratorAzureDevOps, SCMProviderGeneratorAzureDevOps,
 };
 
 const PUBLIC: &str = "https://dev.azure.com";
-const VERSION: (&str, &str) = ("api-version", "7.1");
+/// Versions of the API, the newest first: a server knows those up to its own release.
+const VERSIONS: [&str; 6] = ["7.1", "7.0", "6.0", "5.1", "5.0", "4.1"];
 const BRANCH: &str = "refs/heads/";
 const NO_REPOSITORY: &str = "GitRepositoryNotFoundException";
 const NO_ITEM: &str = "GitItemNotFoundException";
-const NO_PROJECT: &str = "The following project does not exist";
+/// The server is older than the version that it was asked for.
+const TOO_NEW: &str = "VssVersionOutOfRangeException";
+/// The other one, `ProjectDoesNotExistException`, also says that the account may not see it.
+const NO_PROJECT: &str = "ProjectDoesNotExistWithNameException";
 /// Pull requests of one page.
 const SIZE: usize = 100;
 
@@ -73,11 +79,40 @@ struct Person {
     unique_name: String,
 }
 
+/// The API of an organization, or of a server's collection.
+pub struct Api<'a> {
+    session: Session<'a>,
+    scm: &'a Scm,
+}
+
+impl Api<'_> {
+    /// A resource, in the newest version that the server knows. Which one that is, is remembered:
+    /// a list asks many questions.
+    async fn get<T>(&self, path: &[&str], query: &[(&str, &str)]) -> Result<T, ScmError>
+    where
+        T: DeserializeOwned + Send + 'static,
+    {
+        let origin = self.session.url(&[], &[])?.origin().ascii_serialization();
+        let mut version = self.scm.versions.get(&origin).unwrap_or_default();
+        loop {
+            let query = [query, &[("api-version", VERSIONS[version])]].concat();
+            let url = self.session.url(path, &query)?;
+            match self.session.get::<T>(&url).await {
+                Err(error) if error.is_named(TOO_NEW) && version + 1 < VERSIONS.len() => {
+                    version += 1;
+                    self.scm.versions.insert(origin.clone(), version);
+                }
+                answered => return answered.map(|(value, _)| value),
+            }
+        }
+    }
+}
+
 pub async fn session<'a>(
     scm: &'a Scm,
     account: &Account,
     settings: &SCMProviderGeneratorAzureDevOps,
-) -> Result<Session<'a>, ScmError> {
+) -> Result<Api<'a>, ScmError> {
     match &account.login {
         Login::Token(token) if !token.is_empty() => {}
         _ => return Err(ScmError::settings("no access token provided")),
@@ -90,11 +125,13 @@ fn sign_in<'a>(
     account: &Account,
     api: &str,
     organization: &str,
-) -> Result<Session<'a>, ScmError> {
+) -> Result<Api<'a>, ScmError> {
     let named = [api, &account.api, PUBLIC];
     let named = named.into_iter().find(|api| !api.is_empty());
     let named = named.unwrap_or_default();
-    let base = Session::new(scm, account, named)?.url(&[organization], &[])?;
+    // A server's collection may be written with the folder that it is in: `tfs/DefaultCollection`.
+    let organization: Vec<&str> = organization.trim_matches('/').split('/').collect();
+    let base = Session::new(scm, account, named)?.url(&organization, &[])?;
     let mut session = Session::new(scm, account, base.as_str())?;
     session.header("accept", "application/json")?;
     if let Login::Token(token) = &account.login
@@ -102,17 +139,17 @@ fn sign_in<'a>(
     {
         session.basic("", token.expose())?;
     }
-    Ok(session)
+    Ok(Api { session, scm })
 }
 
 pub async fn repositories(
-    session: &Session<'_>,
+    api: &Api<'_>,
     settings: &SCMProviderGeneratorAzureDevOps,
     _: &str,
 ) -> Result<Vec<Repository>, ScmError> {
     let project = settings.team_project.as_str();
-    let url = session.url(&[project, "_apis", "git", "repositories"], &[VERSION])?;
-    let (list, _) = session.get::<List<Repo>>(&url).await?;
+    let path = [project, "_apis", "git", "repositories"];
+    let list: List<Repo> = api.get(&path, &[]).await?;
     let shown = list.value.into_iter().filter_map(|repo| {
         Some(Repository {
             organization: settings.organization.clone(),
@@ -127,35 +164,26 @@ pub async fn repositories(
     Ok(shown.collect())
 }
 
-/// The address of something in a repository.
-fn within(
-    session: &Session<'_>,
-    project: &str,
-    repository: &str,
-    last: &[&str],
-    query: &[(&str, &str)],
-) -> Result<Url, ScmError> {
+/// Something in a repository.
+fn within<'p>(project: &'p str, repository: &'p str, last: &[&'p str]) -> Vec<&'p str> {
     let path = [project, "_apis", "git", "repositories", repository];
-    let query = [query, &[VERSION]].concat();
-    session.url(&[&path[..], last].concat(), &query)
+    [&path[..], last].concat()
 }
 
 pub async fn branches(
-    session: &Session<'_>,
+    api: &Api<'_>,
     settings: &SCMProviderGeneratorAzureDevOps,
     of: &Repository,
 ) -> Result<Vec<Repository>, ScmError> {
-    let (project, last) = (settings.team_project.as_str(), ["stats", "branches"]);
+    let path = within(&settings.team_project, &of.name, &["stats", "branches"]);
     let asked = if settings.all_branches {
-        let url = within(session, project, &of.name, &last, &[])?;
-        let list = session.get::<List<Branch>>(&url).await;
-        list.map(|(list, _)| list.value)
+        let list = api.get::<List<Branch>>(&path, &[]).await;
+        list.map(|list| list.value)
     } else {
         // The list names branches as refs do, and looks them up without.
         let name = of.branch.strip_prefix(BRANCH).unwrap_or(&of.branch);
-        let url = within(session, project, &of.name, &last, &[("name", name)])?;
-        let branch = session.get::<Branch>(&url).await;
-        branch.map(|(branch, _)| vec![branch])
+        let branch = api.get::<Branch>(&path, &[("name", name)]).await;
+        branch.map(|branch| vec![branch])
     };
     let branches = match asked {
         Ok(branches) => branches,
@@ -167,7 +195,7 @@ pub async fn branches(
 }
 
 pub async fn has_path(
-    session: &Session<'_>,
+    api: &Api<'_>,
     settings: &SCMProviderGeneratorAzureDevOps,
     of: &Repository,
     path: &str,
@@ -180,9 +208,8 @@ pub async fn has_path(
         ("path", path),
         ("versionDescriptor.version", of.branch.as_str()),
     ];
-    let project = settings.team_project.as_str();
-    let url = within(session, project, id, &["items"], &query)?;
-    match session.get::<IgnoredAny>(&url).await {
+    let items = within(&settings.team_project, id, &["items"]);
+    match api.get::<IgnoredAny>(&items, &query).await {
         Ok(_) => Ok(true),
         Err(error) if error.is_named(NO_ITEM) => Ok(false),
         Err(error) => Err(error),
@@ -194,38 +221,41 @@ pub async fn pull_requests(
     account: &Account,
     settings: &PullRequestGeneratorAzureDevOps,
 ) -> Result<Vec<PullRequest>, ScmError> {
-    let session = sign_in(scm, account, &settings.api, &settings.organization)?;
-    let path = [settings.project.as_str(), "_apis", "git", "pullrequests"];
-    let page = |skip: usize| {
-        let (top, skip) = (SIZE.to_string(), skip.to_string());
-        let query = [
-            ("searchCriteria.status", "active"),
-            ("$top", &top),
-            ("$skip", &skip),
-            VERSION,
-        ];
-        session.url(&path, &query)
+    let api = sign_in(scm, account, &settings.api, &settings.organization)?;
+    let pulls = match active(&api, &settings.project).await {
+        Ok(pulls) => pulls,
+        // Azure DevOps has no status of its own for it.
+        Err(ScmError::Status { url, said, key, .. } | ScmError::NotFound { url, said, key })
+            if key == NO_PROJECT =>
+        {
+            return Err(ScmError::NotFound { url, said, key });
+        }
+        Err(error) => return Err(error),
     };
-    let mut seen = 0;
-    let split = |_: &Url, list: List<Pull>| {
-        seen += list.value.len();
-        let next = match list.value.len() >= SIZE {
-            true => Some(page(seen)?),
-            false => None,
-        };
-        Ok((list.value, next))
-    };
-    let pulls =
-        match session.follow(page(0)?, split).await {
-            Ok(pulls) => pulls,
-            // Azure DevOps has no status of its own for it.
-            Err(
-                ScmError::Status { url, said, key, .. } | ScmError::NotFound { url, said, key },
-            ) if said.contains(NO_PROJECT) => return Err(ScmError::NotFound { url, said, key }),
-            Err(error) => return Err(error),
-        };
     let shown = pulls.into_iter().filter_map(|pull| of_pull(pull, settings));
     Ok(shown.collect())
+}
+
+/// All active pull requests of a project.
+async fn active(api: &Api<'_>, project: &str) -> Result<Vec<Pull>, ScmError> {
+    let path = [project, "_apis", "git", "pullrequests"];
+    let url = api.session.url(&path, &[])?;
+    let (mut all, mut bounds, top) = (Vec::new(), Bounds::default(), SIZE.to_string());
+    loop {
+        let skip = all.len().to_string();
+        let query = [
+            ("searchCriteria.status", "active"),
+            ("$top", top.as_str()),
+            ("$skip", skip.as_str()),
+        ];
+        let page: List<Pull> = api.get(&path, &query).await?;
+        let count = page.value.len();
+        bounds.take(&api.session, &url, count)?;
+        all.extend(page.value);
+        if count < SIZE {
+            return Ok(all);
+        }
+    }
 }
 
 fn of_pull(pull: Pull, settings: &PullRequestGeneratorAzureDevOps) -> Option<PullRequest> {

@@ -24,7 +24,7 @@ struct Repo {
     #[serde(default, deserialize_with = "or_default")]
     uuid: String,
     links: Links,
-    /// Null if the repository is empty.
+    /// Null if the repository is empty, or has no branch of the name that is set.
     #[serde(default, deserialize_with = "or_default")]
     mainbranch: Named,
 }
@@ -141,7 +141,10 @@ pub async fn repositories(
                 repo.slug
             ))
         })?;
-        if repo.mainbranch.name.is_empty() {
+        if repo.mainbranch.name.is_empty() && !settings.all_branches {
+            if has_branches(session, owner, &repo.slug).await? {
+                return Err(no_main_branch(owner, &repo.slug));
+            }
             continue;
         }
         found.push(Repository {
@@ -157,6 +160,22 @@ pub async fn repositories(
     Ok(found)
 }
 
+/// Whether a repository has any branches: one that is not empty may still have no main branch.
+async fn has_branches(session: &Session<'_>, owner: &str, slug: &str) -> Result<bool, ScmError> {
+    let path = ["repositories", owner, slug, "refs", "branches"];
+    let url = session.url(&path, &[("pagelen", "1")])?;
+    let (page, _) = session.get::<Page<Named>>(&url).await?;
+    Ok(!page.values.is_empty())
+}
+
+/// If it were left out, what was generated for it would be deleted.
+fn no_main_branch(owner: &str, slug: &str) -> ScmError {
+    ScmError::settings(format!(
+        "repository {owner}/{slug} has branches, but no main branch: set its main branch on \
+         Bitbucket, or allBranches in the generator"
+    ))
+}
+
 pub async fn branches(
     session: &Session<'_>,
     settings: &SCMProviderGeneratorBitbucket,
@@ -168,7 +187,9 @@ pub async fn branches(
         let first = session.url(&path, &[("pagelen", "100")])?;
         pages::<Branch>(session, first).await?
     } else {
-        let url = session.url(&[&path[..], &[&of.branch]].concat(), &[])?;
+        // Bitbucket documents no escape for the slashes of a name.
+        let name: Vec<&str> = of.branch.split('/').collect();
+        let url = session.url(&[&path[..], &name[..]].concat(), &[])?;
         vec![session.get::<Branch>(&url).await?.0]
     };
     let at = |branch: Branch| of.at(branch.name, branch.target.hash);

@@ -24,6 +24,9 @@ const TAGGING: &str = "ResourceGroupsTaggingAPI_20170126";
 const NO_FOLDER: &str = "FolderDoesNotExistException";
 const HTTPS: &str = "https://git-codecommit.";
 const FIPS: &str = "https://git-codecommit-fips.";
+/// How often a question is asked again that came too fast.
+const REPEATS: u32 = 5;
+
 /// One of AWS' APIs.
 struct Api<'a> {
     session: Session<'a>,
@@ -59,6 +62,8 @@ pub async fn session<'a>(
         let mut session = Session::new(scm, account, &url)?;
         // Roles may be of different accounts, each with a rate limit of its own.
         session.counts_as(&settings.role);
+        // Each repository is one question, and limits are per second.
+        session.repeats(REPEATS);
         Ok::<_, ScmError>(Api {
             session,
             identity: Arc::clone(&identity),
@@ -306,9 +311,6 @@ pub async fn has_path(
     of: &Repository,
     path: &str,
 ) -> Result<bool, ScmError> {
-    if path.is_empty() {
-        return Ok(true);
-    }
     let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
     let question = json!({
         "repositoryName": of.name,

@@ -32,6 +32,9 @@ const THROTTLED: [&str; 3] = [
     "ThrottledException",
     "TooManyRequestsException",
 ];
+/// The pause before a question is asked again whose rate was too high; each further one is twice as
+/// long.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// Longest message of a host in an error.
 const MAX_MESSAGE: usize = 300;
 /// How long a host that refuses requests is left alone: without a time of its own, and at most.
@@ -51,6 +54,8 @@ pub(super) struct Session<'a> {
     key: [u8; 32],
     /// Where the token comes from that is sent in addition to the headers.
     app: Option<App>,
+    /// How often a question is asked again whose rate was too high.
+    repeats: u32,
 }
 
 /// The installation of an App, and its token now.
@@ -123,7 +128,13 @@ impl<'a> Session<'a> {
             secret,
             key: hash.finalize().into(),
             app: None,
+            repeats: 0,
         })
+    }
+
+    /// Where limits are per second: how often a question is asked again whose rate was too high.
+    pub fn repeats(&mut self, times: u32) {
+        self.repeats = times;
     }
 
     /// Asks with the token of an App's installation at an owner, whose rate limit is its own. A
@@ -306,7 +317,7 @@ impl<'a> Session<'a> {
         let mut may_renew = true;
         for _ in 0..=MAX_REDIRECTS {
             let with = (content, token.as_ref());
-            let mut answer = self.once(&method, &at, with).await?;
+            let mut answer = self.patiently(&method, &at, with).await?;
             if answer.status == StatusCode::UNAUTHORIZED
                 && std::mem::take(&mut may_renew)
                 && self.renewed(token.as_ref()).await?
@@ -326,6 +337,25 @@ impl<'a> Session<'a> {
                 .ok_or_else(|| self.wrong(url, "it is redirected to no address"))?;
         }
         Err(self.wrong(url, "it is redirected too often"))
+    }
+
+    /// As [`Self::once`], and again while AWS says that it is asked too fast.
+    async fn patiently(
+        &self,
+        method: &Method,
+        url: &Url,
+        with: (Option<&Content>, Option<&Secret>),
+    ) -> Result<Answer, ScmError> {
+        let mut pause = FIRST_PAUSE;
+        for _ in 0..self.repeats {
+            let answer = self.once(method, url, with).await?;
+            if !is_throttled(&answer) {
+                return Ok(answer);
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+        }
+        self.once(method, url, with).await
     }
 
     async fn once(
@@ -451,6 +481,11 @@ fn is_rate_limit(status: StatusCode, headers: &HeaderMap) -> bool {
         left.is_some_and(|left| left == "0") || headers.contains_key("retry-after")
     };
     status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::FORBIDDEN && used_up()
+}
+
+/// What AWS answers to who asks too fast.
+fn is_throttled(answer: &Answer) -> bool {
+    !answer.status.is_success() && THROTTLED.contains(&message(&answer.body).1.as_str())
 }
 
 /// Encodes a text as one segment of a path.

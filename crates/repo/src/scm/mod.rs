@@ -117,6 +117,8 @@ pub struct Scm {
     aws: Identities,
     /// Until when an account is not used, by host and credentials.
     limited: moka::sync::Cache<[u8; 32], (Instant, jiff::Timestamp)>,
+    /// Which version of its API a server of Azure DevOps knows, by its origin.
+    versions: moka::sync::Cache<String, usize>,
 }
 
 /// Calls a function of the module of the host that a generator names.
@@ -164,16 +166,21 @@ impl Scm {
             .max_capacity(ACCOUNTS)
             .time_to_live(http::LONGEST_PAUSE)
             .build();
+        let versions = moka::sync::Cache::builder()
+            .max_capacity(ACCOUNTS)
+            .time_to_live(http::LONGEST_PAUSE)
+            .build();
         Self {
             clients: Clients::new(REQUEST, common, 0).named("argocd-applicationset".to_owned()),
             tokens,
             aws: Identities::new(Env::with(cloud)),
             limited,
+            versions,
         }
     }
 
     /// The repositories that a generator's settings name, each with its default branch. Those
-    /// without a branch are left out.
+    /// that are known to be empty are left out.
     ///
     /// # Errors
     /// Whenever the list would not be complete.
@@ -209,7 +216,7 @@ impl Scm {
         .await
     }
 
-    /// Whether a branch has a file or folder.
+    /// Whether a branch has a file or folder. It has its root, however that is written.
     pub async fn has_path(
         &self,
         settings: &SCMProviderGenerator,
@@ -217,11 +224,15 @@ impl Scm {
         of: &Repository,
         path: &str,
     ) -> Result<bool, ScmError> {
-        let path = path.trim_matches('/');
+        let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
+        let path = parts.collect::<Vec<_>>().join("/");
+        if path.is_empty() {
+            return Ok(true);
+        }
         in_time(async {
             of_host!(settings, |host, its| {
                 let session = host::session(self, account, its).await?;
-                host::has_path(&session, its, of, path).await
+                host::has_path(&session, its, of, &path).await
             })
         })
         .await

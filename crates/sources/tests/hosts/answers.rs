@@ -89,12 +89,14 @@ async fn branches_and_paths_of_every_host() {
             has.await.map_err(|e| e.to_string())
         };
         assert_eq!(has("dir/a.yaml").await, Ok(true), "{}", host.name);
-        assert_eq!(has("dir/a.yaml/").await, Ok(true), "{}", host.name);
+        for path in ["dir/a.yaml/", "./dir//a.yaml", "/", ".", ""] {
+            assert_eq!(has(path).await, Ok(true), "{}: {path:?}", host.name);
+        }
         if host.name != "Azure DevOps" {
             assert_eq!(has("dir/b.yaml").await, Ok(false), "{}", host.name);
         }
         let asked = server.asked().len();
-        for path in ["../../user", "dir/../a.yaml", "."] {
+        for path in ["../../user", "dir/../a.yaml"] {
             if host.name != "Azure DevOps" {
                 assert!(has(path).await.is_err(), "{}: {path}", host.name);
             }
@@ -377,14 +379,19 @@ async fn azure_devops_names_its_errors() {
         let found = repos().scm().has_path(&settings, &account, &of, "a").await;
         assert_eq!(found.map_err(drop), has, "{key}");
     }
-    let server = Server::start(|_, _| {
+    for (key, is_gone) in [
+        ("ProjectDoesNotExistWithNameException", true),
+        ("ProjectDoesNotExistException", false),
+        ("", false),
+    ] {
         let message = "TF200016: The following project does not exist: the team";
-        Reply::new(400, json!({"message": message}))
-    })
-    .await;
-    let (settings, account) = (host.of_pulls(&server.url), host.account(&server.url));
-    let found = repos().scm().pull_requests(&settings, &account).await;
-    assert!(found.is_err_and(|error| error.is_not_found()));
+        let reply = json!({"message": message, "typeKey": key});
+        let server = Server::start(move |_, _| Reply::new(400, &reply)).await;
+        let (settings, account) = (host.of_pulls(&server.url), host.account(&server.url));
+        let found = repos().scm().pull_requests(&settings, &account).await;
+        let error = found.expect_err("it has no pull requests");
+        assert_eq!(error.is_not_found(), is_gone, "{key}");
+    }
 }
 
 #[tokio::test]

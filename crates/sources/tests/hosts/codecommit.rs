@@ -3,6 +3,7 @@
 
 use super::server::{Asked, Reply, Server};
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tiphys_api::application_set::hosts::SCMProviderGenerator;
 use tiphys_repo::{
     RepoOptions, Repos,
@@ -239,6 +240,35 @@ async fn branches_and_paths() {
         let found = repos.scm().has_path(&one, &account, &of, path).await;
         assert_eq!(found.expect("an answer"), is_there, "{path}");
     }
+}
+
+/// Every repository is a question of its own, and AWS limits how many may come in a second.
+#[tokio::test]
+async fn a_question_that_came_too_fast_is_asked_again() {
+    let refused = AtomicUsize::new(0);
+    let server = Server::start(move |own, asked| {
+        let is_one = action(asked).ends_with(".GetRepository");
+        match is_one && refused.fetch_add(1, Ordering::Relaxed) < 2 {
+            true => Reply::new(
+                400,
+                json!({"__type": "ThrottlingException", "message": "slow"}),
+            ),
+            false => aws(own, asked),
+        }
+    })
+    .await;
+    let repos = repos(&server.url);
+    let settings = settings(json!({"region": "eu-west-1"}), "https");
+    let scm = repos.scm();
+    let found = scm.repositories(&settings, &Account::default()).await;
+    let https = "https://git-codecommit.eu-west-1.amazonaws.com";
+    let expected = vec![repository("a", https), repository("b", https)];
+    assert_eq!(found.expect("a list"), expected);
+    let asked = server.asked();
+    let of_one = asked
+        .iter()
+        .filter(|asked| action(asked).ends_with(".GetRepository"));
+    assert_eq!(of_one.count(), 3 + 2);
 }
 
 /// A failed answer is never a shorter list.

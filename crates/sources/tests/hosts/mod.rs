@@ -5,6 +5,7 @@ mod codecommit;
 mod recorded;
 mod server;
 mod table;
+mod unusual;
 
 use recorded::Recorded;
 use serde_json::Value;
