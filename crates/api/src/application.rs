@@ -1,10 +1,13 @@
 //! The Application resource and its spec. Field names and numbers are Argo CD's; no behaviour here.
 
+pub mod watch_event;
+
 use crate::{Shared, source::ApplicationSource, status::ComparedTo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::destination::ApplicationDestination;
+pub use watch_event::{ApplicationDelta, ApplicationWatchEvent};
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -106,17 +109,6 @@ pub struct ApplicationSpec {
     #[prost(message, optional, boxed, tag = "9")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_hydrator: Option<Box<crate::source::SourceHydrator>>,
-}
-
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ApplicationWatchEvent {
-    #[prost(string, tag = "1")]
-    #[serde(rename = "type", deserialize_with = "crate::null_default")]
-    pub type_: String,
-    #[prost(message, required, tag = "2")]
-    #[serde(deserialize_with = "crate::null_default")]
-    pub application: Application,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]

@@ -1,5 +1,11 @@
 //! The AppProject resource. Field names and numbers are Argo CD's; no behaviour here.
 
+use crate::meta::GroupKind;
+use prost::{
+    DecodeError,
+    bytes::{Buf, BufMut},
+    encoding::{self, DecodeContext, WireType},
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -85,7 +91,7 @@ pub struct AppProjectSpec {
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "crate::null_default"
     )]
-    pub namespace_resource_blacklist: Vec<crate::meta::GroupKind>,
+    pub namespace_resource_blacklist: Vec<GroupKind>,
     #[prost(message, optional, tag = "7")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub orphaned_resources: Option<OrphanedResourcesMonitorSettings>,
@@ -95,12 +101,10 @@ pub struct AppProjectSpec {
         deserialize_with = "crate::null_default"
     )]
     pub sync_windows: Vec<SyncWindow>,
-    #[prost(message, repeated, tag = "9")]
-    #[serde(
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
-    pub namespace_resource_whitelist: Vec<crate::meta::GroupKind>,
+    /// None is every kind, and an empty list is no kind.
+    #[prost(oneof = "KindList", tags = "9, 18001")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace_resource_whitelist: Option<KindList>,
     #[prost(message, repeated, tag = "10")]
     #[serde(
         skip_serializing_if = "Vec::is_empty",
@@ -179,6 +183,55 @@ pub struct ClusterResourceRestrictionItem {
         deserialize_with = "crate::null_default"
     )]
     pub name: String,
+}
+
+/// A list of kinds that differs from none when it is empty.
+///
+/// To prost it is a `oneof`, the only kind of field whose encoding a type brings itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct KindList(pub Vec<GroupKind>);
+
+impl KindList {
+    const ITEM: u32 = 9;
+    /// Stands for an empty list, which Argo CD's messages cannot say; the number is ours.
+    const EMPTY: u32 = 18001;
+
+    pub fn encode(&self, buf: &mut impl BufMut) {
+        if self.0.is_empty() {
+            encoding::bool::encode(Self::EMPTY, &true, buf);
+        }
+        encoding::message::encode_repeated(Self::ITEM, &self.0, buf);
+    }
+
+    #[must_use]
+    pub fn encoded_len(&self) -> usize {
+        if self.0.is_empty() {
+            return encoding::bool::encoded_len(Self::EMPTY, &true);
+        }
+        encoding::message::encoded_len_repeated(Self::ITEM, &self.0)
+    }
+
+    /// # Errors
+    /// What was sent is no such field.
+    pub fn merge(
+        field: &mut Option<Self>,
+        tag: u32,
+        wire_type: WireType,
+        buf: &mut impl Buf,
+        ctx: DecodeContext,
+    ) -> Result<(), DecodeError> {
+        if tag == Self::EMPTY {
+            let mut is_empty = false;
+            encoding::bool::merge(wire_type, &mut is_empty, buf, ctx)?;
+            if is_empty {
+                field.get_or_insert_default();
+            }
+            return Ok(());
+        }
+        let list = &mut field.get_or_insert_default().0;
+        encoding::message::merge_repeated(wire_type, list, buf, ctx)
+    }
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]

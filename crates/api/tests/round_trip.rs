@@ -95,3 +95,26 @@ fn a_project_keeps_every_field() {
         "",
     );
 }
+
+#[test]
+fn an_empty_list_of_allowed_kinds_is_not_the_same_as_none() {
+    let some = json!([{"group": "apps", "kind": "Deployment"}, {"group": "", "kind": "Service"}]);
+    for (list, kept) in [
+        (json!([]), Some(json!([]))),
+        (some.clone(), Some(some)),
+        (Value::Null, None),
+    ] {
+        let before = json!({"spec": {"namespaceResourceWhitelist": list}});
+        let typed: AppProject = serde_json::from_value(before).expect("it parses");
+        let bytes = typed.encode_to_vec();
+        assert_eq!(bytes.len(), typed.encoded_len());
+        let wire = AppProject::decode(bytes.as_slice()).expect("it decodes");
+        for project in [typed, wire] {
+            let after = serde_json::to_value(&project).expect("it prints");
+            assert_eq!(
+                after["spec"].get("namespaceResourceWhitelist"),
+                kept.as_ref()
+            );
+        }
+    }
+}

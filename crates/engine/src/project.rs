@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 use std::sync::Arc;
-use tiphys_api::{AppProject, Application, application::ApplicationDestination};
+use tiphys_api::{AppProject, Application, application::ApplicationDestination, project::KindList};
 use tiphys_apimachinery::selector::LabelSelector;
 use tiphys_gocompat::{glob::Glob, yaml};
 
@@ -119,8 +119,13 @@ pub fn effective(
             .extend_from_slice(&other.cluster_resource_whitelist);
         spec.cluster_resource_blacklist
             .extend_from_slice(&other.cluster_resource_blacklist);
-        spec.namespace_resource_whitelist
-            .extend_from_slice(&other.namespace_resource_whitelist);
+        // An empty list adds nothing: it does not turn "every kind" into "no kind".
+        if let Some(KindList(more)) = &other.namespace_resource_whitelist
+            && !more.is_empty()
+        {
+            let list = spec.namespace_resource_whitelist.get_or_insert_default();
+            list.0.extend_from_slice(more);
+        }
         spec.namespace_resource_blacklist
             .extend_from_slice(&other.namespace_resource_blacklist);
         spec.sync_windows.extend_from_slice(&other.sync_windows);
@@ -180,6 +185,23 @@ mod tests {
     fn project(name: &str, labels: Value, spec: Value) -> Arc<AppProject> {
         let project = json!({"metadata": {"name": name, "labels": labels}, "spec": spec});
         Arc::new(serde_json::from_value(project).expect("a project"))
+    }
+
+    #[test]
+    fn only_kinds_that_are_named_are_inherited() {
+        let service = json!([{"group": "", "kind": "Service"}]);
+        for (own, global, expected) in [
+            (json!(null), json!([]), json!(null)),
+            (json!([]), json!(null), json!([])),
+            (json!([]), service.clone(), service.clone()),
+            (json!(null), service.clone(), service),
+        ] {
+            let of =
+                |name, list| project(name, json!({}), json!({"namespaceResourceWhitelist": list}));
+            let all = effective(&of("p", own), &[of("base", global)], Scoped::default());
+            let list = serde_json::to_value(&all.spec.namespace_resource_whitelist);
+            assert_eq!(list.expect("it prints"), expected);
+        }
     }
 
     #[test]

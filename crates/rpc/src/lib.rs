@@ -26,6 +26,6 @@ pub use transport::{
     source::{Network, NetworkError, Source},
     text,
     tls::{Tls, TlsError, TlsRules, TlsVersion, self_signed},
-    token::{found as token, set_cookie, set_cookies},
+    token::{METADATA as TOKEN_METADATA, found as token, set_cookie, set_cookies},
     unix,
 };

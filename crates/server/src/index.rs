@@ -2,10 +2,14 @@
 //! the store's watch and applies our own writes immediately, so that a caller sees what it just
 //! did.
 
+mod history;
+
 use crate::ports::{Store, StoreEvent};
 use futures::StreamExt as _;
+use history::History;
 use std::{
     collections::{BTreeMap, VecDeque},
+    hash::RandomState,
     sync::{Arc, RwLock},
 };
 use tiphys_api::Application;
@@ -38,6 +42,14 @@ impl Change {
 pub struct AppEvent {
     pub change: Change,
     pub app: Arc<Application>,
+    /// Its place among the changes that are sent.
+    pub at: u64,
+}
+
+/// All Applications at one place among the changes.
+pub struct Moment {
+    pub apps: Vec<Arc<Application>>,
+    pub at: u64,
 }
 
 #[derive(Default)]
@@ -49,6 +61,7 @@ struct Known {
     came: BTreeMap<(String, String), u64>,
     /// The last deletions.
     gone: VecDeque<Gone>,
+    history: History,
 }
 
 struct Gone {
@@ -72,6 +85,13 @@ impl Known {
         }
     }
 
+    fn moment(&self) -> Moment {
+        Moment {
+            apps: self.apps.values().cloned().collect(),
+            at: self.history.place(),
+        }
+    }
+
     /// Remembers a deletion; `before` is the version that lists had until then.
     fn remember(&mut self, app: Arc<Application>, before: u64) {
         // A deletion may be known before its version is.
@@ -88,6 +108,8 @@ pub struct Index {
     known: RwLock<Known>,
     events: broadcast::Sender<AppEvent>,
     ready: watch::Sender<bool>,
+    /// Another one in each process.
+    keyed: RandomState,
 }
 
 impl Default for Index {
@@ -96,6 +118,7 @@ impl Default for Index {
             known: RwLock::default(),
             events: broadcast::Sender::new(BUFFERED_EVENTS),
             ready: watch::Sender::new(false),
+            keyed: RandomState::new(),
         }
     }
 }
@@ -132,26 +155,63 @@ impl Index {
         (known.apps.values().cloned().collect(), known.list_version())
     }
 
+    /// All Applications. From now on it is remembered what they were before each change.
+    pub fn moment(&self) -> Moment {
+        {
+            let known = self
+                .known
+                .read()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            if known.history.is_kept() {
+                return known.moment();
+            }
+        }
+        // The first one alone keeps the others from reading.
+        let mut known = self
+            .known
+            .write()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        known.history.keep();
+        known.moment()
+    }
+
+    /// All Applications as they were at a place, if that is still remembered.
+    pub fn at(&self, place: u64) -> Option<Vec<Arc<Application>>> {
+        let known = self
+            .known
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let changed = known.history.at(place)?;
+        let same = known
+            .apps
+            .iter()
+            .filter(|(key, _)| !changed.contains_key(*key));
+        let same = same.map(|(_, app)| app.clone());
+        Some(same.chain(changed.values().flatten().cloned()).collect())
+    }
+
+    /// Hashes of this are nobody else's: not those of another process, either.
+    pub fn keyed(&self) -> &RandomState {
+        &self.keyed
+    }
+
     /// What a client may not know that has seen everything up to a version: the deletions that are
     /// remembered, and the Applications that came or changed. Clients resume with the version of
     /// their list, so they may also know what came after it: its deletion is told too.
-    pub fn since(&self, since: u64) -> Vec<AppEvent> {
+    pub fn since(&self, since: u64) -> Vec<(Change, Arc<Application>)> {
         let known = self
             .known
             .read()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         let gone = known.gone.iter().filter(|gone| gone.at > since);
-        let deleted = gone.map(|gone| AppEvent {
-            change: Change::Deleted,
-            app: gone.app.clone(),
-        });
+        let deleted = gone.map(|gone| (Change::Deleted, gone.app.clone()));
         let there = known.apps.iter().filter(|(_, app)| version(app) > since);
-        let changed = there.map(|(key, app)| AppEvent {
-            change: match known.came.get(key).is_some_and(|came| *came > since) {
+        let changed = there.map(|(key, app)| {
+            let change = match known.came.get(key).is_some_and(|came| *came > since) {
                 true => Change::Added,
                 false => Change::Modified,
-            },
-            app: app.clone(),
+            };
+            (change, app.clone())
         });
         deleted.chain(changed).collect()
     }
@@ -202,7 +262,7 @@ impl Index {
                 for key in &gone {
                     if let Some(app) = known.apps.remove(key) {
                         known.remember(app.clone(), before);
-                        self.send(Change::Deleted, app);
+                        self.send(&mut known, Change::Deleted, app.clone(), Some(app));
                     }
                 }
                 for (_, app) in listed {
@@ -224,9 +284,12 @@ impl Index {
                     .apps
                     .get(&key(&app))
                     .is_some_and(|have| have.metadata.uid != app.metadata.uid);
-                if !outdated && known.apps.remove(&key(&app)).is_some() {
+                if outdated {
+                    return;
+                }
+                if let Some(last) = known.apps.remove(&key(&app)) {
                     known.remember(app.clone(), before);
-                    self.send(Change::Deleted, app);
+                    self.send(&mut known, Change::Deleted, app, Some(last));
                 }
             }
         }
@@ -243,13 +306,21 @@ impl Index {
             known.came.insert(key(&app), version(&app));
             Change::Added
         };
-        known.apps.insert(key(&app), app.clone());
-        self.send(change, app);
+        let before = known.apps.insert(key(&app), app.clone());
+        self.send(known, change, app, before);
     }
 
-    fn send(&self, change: Change, app: Arc<Application>) {
+    /// `before` is the state that the change replaces.
+    fn send(
+        &self,
+        known: &mut Known,
+        change: Change,
+        app: Arc<Application>,
+        before: Option<Arc<Application>>,
+    ) {
+        let at = known.history.record(key(&app), before);
         // There may be no receivers.
-        let _ = self.events.send(AppEvent { change, app });
+        let _ = self.events.send(AppEvent { change, app, at });
     }
 }
 
@@ -266,6 +337,7 @@ pub fn version(app: &Application) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     fn app(name: &str, uid: &str, version: u64) -> Application {
         let mut app = Application::default();
@@ -281,6 +353,44 @@ mod tests {
         std::iter::from_fn(|| events.try_recv().ok())
             .map(|e| format!("{} {}", e.change.word(), e.app.metadata.name))
             .collect()
+    }
+
+    #[test]
+    fn what_was_at_a_place_can_be_found_out() {
+        let index = Index::default();
+        let changed = |name: &str, uid: &str, version: u64| {
+            index.apply(StoreEvent::Changed(Arc::new(app(name, uid, version))));
+        };
+        let versions = |apps: Vec<Arc<Application>>| {
+            let version = |app: &Arc<Application>| {
+                format!("{} {}", app.metadata.name, app.metadata.resource_version)
+            };
+            apps.iter().map(version).collect::<BTreeSet<_>>()
+        };
+        let of = |texts: &[&str]| {
+            texts
+                .iter()
+                .map(|t| (*t).to_owned())
+                .collect::<BTreeSet<_>>()
+        };
+        changed("a", "1", 1);
+        assert!(index.at(0).is_none(), "nobody has asked before");
+        changed("b", "2", 2);
+        let place = index.moment().at;
+        changed("a", "1", 3);
+        changed("c", "3", 4);
+        index.apply(StoreEvent::Deleted(Arc::new(app("b", "2", 5))));
+        changed("b", "4", 6);
+        let then = index.at(place).expect("it is remembered");
+        assert_eq!(versions(then), of(&["a 1", "b 2"]));
+        let now = index.moment();
+        assert_eq!(now.at, place + 4);
+        assert_eq!(versions(now.apps), of(&["a 3", "b 6", "c 4"]));
+        assert_eq!(
+            index.at(now.at).map(versions),
+            Some(of(&["a 3", "b 6", "c 4"]))
+        );
+        assert!(index.at(now.at + 1).is_none());
     }
 
     #[test]
@@ -334,8 +444,9 @@ mod tests {
         });
         let since = |version: u64| -> Vec<String> {
             let events = index.since(version).into_iter();
-            let shown = |e: AppEvent| format!("{} {}", e.change.word(), e.app.metadata.name);
-            events.map(shown).collect()
+            events
+                .map(|(change, app)| format!("{} {}", change.word(), app.metadata.name))
+                .collect()
         };
         assert!(since(3).is_empty());
         index.apply(StoreEvent::Changed(Arc::new(app("b", "b", 4))));

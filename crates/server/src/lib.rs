@@ -13,6 +13,7 @@ pub mod audit;
 pub mod auth;
 mod clients;
 mod cookies;
+mod dex;
 mod extension_settings;
 mod index;
 mod logout;

@@ -1,7 +1,6 @@
 //! `/auth/logout`, which browsers are sent to and `argocd logout` asks. Main function: [`handle`].
 
 use crate::{
-    audit,
     cookies::{COOKIE, pieces},
     server::State,
     sign_in,
@@ -47,10 +46,11 @@ pub async fn handle(state: Arc<State>, headers: HeaderMap) -> Response<Body> {
     }
     let page = target.unwrap_or(page);
     // A browser that goes away must not keep it from being recorded.
-    if let Ok(claims) = verified
-        && let Err(e) = audit::unstopped(state.auth.end(&claims, now).record()).await
-    {
-        tracing::warn!(error = e.message, "A session that ended was not recorded");
+    if let Ok(claims) = verified {
+        let recorded = state.auth.end(&claims, now).record();
+        if let Err(e) = state.audit.work.unstopped(PATH, recorded).await {
+            tracing::warn!(error = e.message, "A session that ended was not recorded");
+        }
     }
     let sent = headers;
     let mut answer = redirect(StatusCode::SEE_OTHER, &page);

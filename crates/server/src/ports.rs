@@ -82,6 +82,9 @@ pub struct SecretRecord {
     pub data: BTreeMap<String, Vec<u8>>,
 }
 
+/// The decoded values of a Secret, by their keys.
+pub type SecretData = BTreeMap<String, Vec<u8>>;
+
 impl SecretRecord {
     /// A value as text; empty when absent.
     pub fn text(&self, key: &str) -> String {
@@ -186,6 +189,17 @@ pub trait Store: Send + Sync + 'static {
         &self,
         name: &str,
         values: &BTreeMap<String, Vec<u8>>,
+    ) -> StoreResult<()>;
+    /// The values of a Secret as the API server has it now, to change it, and its resourceVersion,
+    /// which is empty if it does not exist.
+    async fn read_secret(&self, name: &str) -> StoreResult<(SecretData, String)>;
+    /// Sets values in a Secret, or removes them (`None`); the others are kept. A missing Secret is
+    /// created. Fails with [`StoreError::Conflict`] if it has changed since `version`.
+    async fn change_secret(
+        &self,
+        name: &str,
+        version: &str,
+        values: &BTreeMap<String, Option<Vec<u8>>>,
     ) -> StoreResult<()>;
     async fn delete_secret(&self, name: &str) -> StoreResult<()>;
     /// Takes the label `argocd.argoproj.io/secret-type` off a Secret, which stays.

@@ -8,7 +8,7 @@ use crate::{
     auth::{Caller, NO_SESSION},
     clients,
     cookies::COOKIE,
-    logout,
+    dex, logout,
     pages::{badge, extensions, swagger, terminal},
     server::State,
     services::application::log_file::log_file,
@@ -239,7 +239,7 @@ impl Role for State {
         if of_dex.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
             let (state, headers) = (self.clone(), request.headers().clone());
             return Box::pin(async move {
-                let answer = sign_in::dex(state, request).await;
+                let answer = dex::handle(state, request).await;
                 Ok(match answer.status() {
                     StatusCode::NOT_FOUND => compressed(&headers, answer),
                     _ => answer,
@@ -343,10 +343,11 @@ impl Role for State {
         // without limit.
         let is_unstopped = audit::changes(call) && !matches!(call.session, Session::Begins);
         let run = Audit::around(self.clone(), call, caller, answer);
-        if is_unstopped {
-            return Box::pin(audit::unstopped(run));
+        if !is_unstopped {
+            return run;
         }
-        run
+        let (state, rpc) = (self.clone(), call.rpc.clone());
+        Box::pin(async move { state.audit.work.unstopped(&rpc, run).await })
     }
 
     async fn refused(&self, call: &Call<Self>, source: IpAddr, error: &ApiError) {

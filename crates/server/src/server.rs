@@ -1,5 +1,5 @@
-//! Assembles the server: [`Deps`] in, [`Server`] out. Owns the background task that follows the
-//! Applications.
+//! Assembles the server: [`Deps`] in, [`Server`] out. Owns the background tasks that follow the
+//! Applications and the ends of sessions.
 
 pub(crate) mod health;
 
@@ -29,6 +29,11 @@ use tiphys_rpc::{Network, Role as _, Table, Tls};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
+
+/// What the log calls the task that tells other servers of ended sessions.
+const ENDS: &str = "the ends of sessions";
+/// How long the last of them may take when the server ends.
+const LAST_ENDS: Duration = Duration::from_secs(1);
 
 /// The server's part of the output of `argocd version`.
 #[derive(Clone, Debug, Default)]
@@ -92,6 +97,11 @@ pub struct Options {
     /// How long connections are still accepted when the server ends, while /healthz says that it
     /// does.
     pub notice: Duration,
+    /// How long changes that are under way when the server ends may take then. Less than
+    /// Kubernetes gives a process that ends.
+    pub finish: Duration,
+    /// How long the records of those that are cut off then may take.
+    pub recording: Duration,
 }
 
 impl Options {
@@ -132,6 +142,8 @@ impl Default for Options {
             log_calls: false,
             time_calls: false,
             notice: Duration::ZERO,
+            finish: Duration::from_secs(5),
+            recording: Duration::from_secs(2),
         }
     }
 }
@@ -198,6 +210,18 @@ impl State {
             &app.metadata.name,
         )
         .instance(&self.options.namespace)
+    }
+}
+
+impl State {
+    /// Tells other servers of the sessions that end. Never returns.
+    async fn follow_ends(&self) {
+        loop {
+            self.auth.until_ends().await;
+            let auth = self.auth.clone();
+            let told = async move { auth.tell_ends().await };
+            self.audit.work.unstopped(ENDS, told).await;
+        }
     }
 }
 
@@ -270,7 +294,8 @@ impl Server {
         })))
     }
 
-    /// Serves until the token is cancelled and the notice is over, then lets open requests finish.
+    /// Serves until the token is cancelled and the notice is over, then lets open requests finish:
+    /// those that change something also when their clients are gone.
     pub async fn serve(
         &self,
         listener: TcpListener,
@@ -281,6 +306,8 @@ impl Server {
         let _ = self.0.stop.set(shutdown.clone());
         let state = self.0.clone();
         let follow = tokio::spawn(async move { state.reach.follow().await });
+        let state = self.0.clone();
+        let ends = tokio::spawn(async move { state.follow_ends().await });
         let served = tiphys_rpc::serve(
             self.0.clone(),
             listener,
@@ -289,6 +316,23 @@ impl Server {
             shutdown,
         )
         .await;
+        ends.abort();
+        // Now no round of its own can begin any more.
+        let _ = ends.await;
+        if self.0.auth.has_ends() {
+            let auth = self.0.auth.clone();
+            let told = async move { auth.tell_ends().await };
+            drop(self.0.audit.work.begun(ENDS, told));
+        }
+        let (finish, recording) = (self.0.options.finish, self.0.options.recording);
+        self.0.audit.work.end(finish, recording).await;
+        // Changes that were under way may have left some.
+        if self.0.auth.has_ends() {
+            let told = tokio::time::timeout(LAST_ENDS, self.0.auth.tell_ends()).await;
+            if told.is_err() {
+                tracing::warn!("The server ends before the end of some sessions was recorded");
+            }
+        }
         follow.abort();
         served
     }

@@ -13,11 +13,15 @@ use crate::{
 };
 use futures::{StreamExt as _, stream::BoxStream};
 use jiff::Timestamp;
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 use tiphys_api::project::JWTToken;
 use tiphys_gocompat::regex::Regex;
 use tokio::sync::Notify;
-use tracing::Instrument as _;
 
 const MAX_USERNAME: usize = 32;
 /// How long streams of a session can stay open after another replica ended it.
@@ -26,6 +30,8 @@ const RECHECK: Duration = Duration::from_secs(5);
 const SSO_PASSWORD_SECONDS: i64 = 300;
 /// A browser session is renewed when less than this is left.
 const RENEW_BELOW_SECONDS: i64 = 300;
+/// What the log says where the others cannot be told.
+const UNTOLD: &str = "The end of a session was not recorded yet; it will be tried again";
 /// How long after each failure to record the end of a session it is tried again.
 const RETRY_AFTER: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1)];
 
@@ -40,6 +46,36 @@ pub struct Auth {
     sso: Arc<Sso>,
     /// Notified when a session may have ended.
     ended: Notify,
+    untold: Arc<Untold>,
+}
+
+/// Tokens that have ended in this replica and of which the others still have to be told: when each
+/// one expires, in seconds, by its id.
+#[derive(Default)]
+struct Untold {
+    tokens: Mutex<BTreeMap<String, i64>>,
+    /// Notified where they should be told at once.
+    is_new: Notify,
+}
+
+impl Untold {
+    fn keep(&self, more: BTreeMap<String, i64>) {
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        for (id, end) in more {
+            let known = tokens.entry(id).or_insert(end);
+            *known = end.max(*known);
+        }
+    }
+
+    fn take(&self) -> BTreeMap<String, i64> {
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *tokens)
+    }
+
+    fn is_empty(&self) -> bool {
+        let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        tokens.is_empty()
+    }
 }
 
 impl Auth {
@@ -59,6 +95,7 @@ impl Auth {
             shared,
             sso,
             ended: Notify::new(),
+            untold: Arc::default(),
         }
     }
 
@@ -345,19 +382,13 @@ impl Auth {
     }
 
     /// Another server at which the user signed out knew only one token of the session; this one
-    /// knows them all, and tells. Nobody waits for that, and no client stops it by going away: it
-    /// is done only once.
+    /// knows them all, and tells. That is left to [`Self::tell_ends`]: nobody waits for it, and it
+    /// is done only once, so no client stops it by going away.
     fn end_with_sibling(&self, claims: &Claims, settings: &Settings, now: Timestamp) {
-        if !self.has_revoked_sibling(claims, settings) {
-            return;
+        if self.has_revoked_sibling(claims, settings) {
+            drop(self.end(claims, now));
+            self.untold.is_new.notify_one();
         }
-        let ended = self.end(claims, now);
-        let telling = async move {
-            if let Err(error) = ended.record().await {
-                tracing::warn!(%error, "The tokens of a session that ended elsewhere were not recorded");
-            }
-        };
-        tokio::spawn(telling.in_current_span());
     }
 
     /// A token of a project is valid while its role has it.
@@ -471,48 +502,109 @@ impl Auth {
 
     /// The same in this replica alone: the rest is left to [`EndedTokens::record`].
     pub fn end(&self, claims: &Claims, now: Timestamp) -> EndedTokens {
-        let mut tokens = EndedTokens {
-            settings: self.settings.clone(),
-            shared: self.shared.clone(),
-            left: BTreeMap::new(),
-            now,
-        };
         // More than one where the provider gave another token before this one expired.
         let theirs = claims.provider.as_ref();
         let others = theirs.map(|theirs| self.sso.forget(theirs));
-        if claims.project_role().is_some() || claims.exp == 0 && claims.capability() == "apiKey" {
-            // It is shared by whoever uses the role or the account, and taken away there.
-            return tokens;
-        }
+        // Such a token is shared by whoever uses the role or the account, and taken away there.
+        let is_shared =
+            claims.project_role().is_some() || claims.exp == 0 && claims.capability() == "apiKey";
         let end = if claims.exp == 0 {
             i64::MAX
         } else {
             claims.exp
         };
-        let own = (claims.jti.clone(), end);
-        for (id, end) in others.into_iter().flatten().chain([own]) {
-            // Without an id it cannot be found again.
-            if !id.is_empty() {
-                let known = tokens.left.entry(id).or_insert(end);
-                *known = end.max(*known);
-            }
+        let own = (!is_shared).then(|| (claims.jti.clone(), end));
+        self.end_tokens(others.into_iter().flatten().chain(own), now)
+    }
+
+    /// By their ids, with the seconds in which they expire.
+    fn end_tokens(
+        &self,
+        tokens: impl Iterator<Item = (String, i64)>,
+        now: Timestamp,
+    ) -> EndedTokens {
+        let mut left = BTreeMap::new();
+        // Without an id it cannot be found again.
+        for (id, end) in tokens.filter(|(id, _)| !id.is_empty()) {
+            let known = left.entry(id).or_insert(end);
+            *known = end.max(*known);
         }
-        for (id, end) in &tokens.left {
+        for (id, end) in &left {
             self.revoked.insert(id, *end, now);
         }
         self.ended.notify_waiters();
-        tokens
+        EndedTokens {
+            settings: self.settings.clone(),
+            shared: self.shared.clone(),
+            untold: self.untold.clone(),
+            left,
+            now,
+        }
+    }
+
+    /// Returns when [`Self::tell_ends`] should run, perhaps again.
+    pub async fn until_ends(&self) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(RECHECK) => {}
+                () = self.untold.is_new.notified() => {}
+            }
+            if self.has_ends() {
+                return;
+            }
+        }
+    }
+
+    /// Whether [`Self::tell_ends`] may have something to do.
+    pub fn has_ends(&self) -> bool {
+        self.sso.has_sign_ins() || !self.untold.is_empty()
+    }
+
+    /// Ends the other tokens of sessions that ended at other servers, also where nobody uses them
+    /// here, and records what could not be recorded before. Stopped half-way, it would lose some:
+    /// each sign-in is found only once.
+    pub async fn tell_ends(&self) {
+        let settings = match self.sso.has_sign_ins() {
+            // A failure to read the settings does not end sessions.
+            true => self.settings.get().await.ok(),
+            false => None,
+        };
+        let now = Timestamp::now();
+        // From here on nothing waits before the tokens are in `EndedTokens`, which keeps them.
+        let elsewhere = settings.map(|settings| {
+            let is_revoked = |id: &str| self.is_revoked(id, &settings);
+            self.sso.ended_elsewhere(is_revoked, now)
+        });
+        let untold = self.untold.take().into_iter();
+        let mut tokens: Vec<_> = untold.chain(elsewhere.into_iter().flatten()).collect();
+        tokens.retain(|(_, end)| *end > now.as_second());
+        if tokens.is_empty() {
+            return;
+        }
+        // Once: what fails is tried again in the next round.
+        let mut ended = self.end_tokens(tokens.into_iter(), now);
+        if let Err(error) = ended.attempt().await {
+            tracing::warn!(%error, "{UNTOLD}");
+        }
     }
 }
 
-/// Tokens that have ended in this replica, and of which the others do not know yet.
+/// Tokens that have ended in this replica, and of which the others do not know yet. What is not
+/// recorded before it is dropped is left to [`Auth::tell_ends`].
 #[must_use = "they are valid in other replicas, and here after a restart"]
 pub struct EndedTokens {
     settings: Arc<SettingsCache>,
     shared: Option<Arc<dyn SharedSessions>>,
+    untold: Arc<Untold>,
     /// When each one expires, in seconds, by its id.
     left: BTreeMap<String, i64>,
     now: Timestamp,
+}
+
+impl Drop for EndedTokens {
+    fn drop(&mut self) {
+        self.untold.keep(std::mem::take(&mut self.left));
+    }
 }
 
 impl EndedTokens {
@@ -534,21 +626,29 @@ impl EndedTokens {
     /// Those of which not everybody could be told are left.
     async fn attempt(&mut self) -> Result<(), ApiError> {
         let mut recorded = Ok(());
-        for (id, end) in std::mem::take(&mut self.left) {
-            let mut is_told = true;
-            if let Some(shared) = &self.shared {
-                let seconds = end.saturating_sub(self.now.as_second()).max(1);
-                if let Err(error) = shared.revoke(&id, seconds).await {
-                    is_told = false;
-                    tracing::warn!(%error, "Other servers of Argo CD cannot be told that a session has ended");
-                }
-            }
+        let mut unrecorded = BTreeSet::new();
+        // All of them first: this record lasts, and a Redis that does not answer must not use up
+        // the time for it when the server ends.
+        for (id, end) in self.left.clone() {
             let one = self.settings.record_revoked(&id, end, self.now).await;
-            if one.is_err() || !is_told {
-                self.left.insert(id, end);
+            if one.is_err() {
+                unrecorded.insert(id);
             }
             // Those after one that cannot be recorded are tried all the same.
             recorded = recorded.and(one);
+        }
+        for (id, end) in self.left.clone() {
+            if let Some(shared) = &self.shared {
+                let seconds = end.saturating_sub(self.now.as_second()).max(1);
+                if let Err(error) = shared.revoke(&id, seconds).await {
+                    tracing::warn!(%error, "Other servers of Argo CD cannot be told that a session has ended");
+                    // The next ones would only wait as long for the same failure.
+                    break;
+                }
+            }
+            if !unrecorded.contains(&id) {
+                self.left.remove(&id);
+            }
         }
         recorded
     }

@@ -3,7 +3,7 @@
 
 use crate::{
     ApiError,
-    auth::{LocalAccount, Revoked, read_accounts},
+    auth::{LocalAccount, Revoked, read_accounts, revoked_until},
     extension_settings::{self, Extensions, ExtensionsFault},
     policy::Enforcer,
     ports::{SecretRecord, Store, StoreError},
@@ -39,6 +39,8 @@ const MAX_KEY: usize = 253;
 const TIDY_FROM: usize = 200;
 /// The label of what belongs to the installation.
 const PART_OF: (&str, &str) = ("app.kubernetes.io/part-of", "argocd");
+/// How often the record is written where other replicas write it meanwhile.
+const MAX_ATTEMPTS: u32 = 5;
 const REMEMBER: Duration = Duration::from_secs(3);
 const DAY_SECONDS: i64 = 24 * 60 * 60;
 
@@ -82,12 +84,28 @@ impl Settings {
     /// # Errors
     /// It is neither true nor false.
     pub fn enforces_rollback(&self) -> Result<bool, ApiError> {
-        const KEY: &str = "server.rbac.rollback.enforce.enable";
-        match self.value(KEY) {
-            "" | "false" | "False" | "FALSE" | "f" | "F" | "0" => Ok(false),
-            "true" | "True" | "TRUE" | "t" | "T" | "1" => Ok(true),
+        let enforces = self.boolean("server.rbac.rollback.enforce.enable")?;
+        Ok(enforces == Some(true))
+    }
+
+    /// Whether who may update or delete an Application may do so with its resources, by
+    /// `server.rbac.disableApplicationFineGrainedRBACInheritance` of argocd-cm.
+    ///
+    /// # Errors
+    /// It is neither true nor false.
+    pub fn resources_inherit(&self) -> Result<bool, ApiError> {
+        const KEY: &str = "server.rbac.disableApplicationFineGrainedRBACInheritance";
+        Ok(self.boolean(KEY)? == Some(false))
+    }
+
+    /// As Go reads it; `None` where it is not set.
+    fn boolean(&self, key: &str) -> Result<Option<bool>, ApiError> {
+        match self.value(key) {
+            "" => Ok(None),
+            "false" | "False" | "FALSE" | "f" | "F" | "0" => Ok(Some(false)),
+            "true" | "True" | "TRUE" | "t" | "T" | "1" => Ok(Some(true)),
             other => Err(ApiError::internal(format!(
-                "{KEY} of argocd-cm is {other:?}; use true or false"
+                "{key} of argocd-cm is {other:?}; use true or false"
             ))),
         }
     }
@@ -281,37 +299,29 @@ impl SettingsCache {
     /// Records a logout, for all replicas and across restarts.
     pub async fn record_revoked(&self, id: &str, end: i64, now: Timestamp) -> Result<(), ApiError> {
         let key = revoked_key(id).into_owned();
-        let value = BTreeMap::from([(key, end.to_string().into_bytes())]);
-        match self.store.secret(REVOKED).await {
-            Ok(mut record) if record.data.len() >= TIDY_FROM => {
-                let holds = |value: &[u8]| {
-                    std::str::from_utf8(value)
-                        .ok()
-                        .and_then(|t| t.parse::<i64>().ok())
-                        .is_none_or(|e| e > now.as_second())
-                };
-                record.data.retain(|_, value| holds(value));
-                record.data.extend(value);
-                Ok(self.store.put_secret(&record).await?)
+        let mut attempt = 1;
+        loop {
+            let (data, version) = self.store.read_secret(REVOKED).await?;
+            // Providers may give two tokens one id: they end with the later one.
+            if data
+                .get(&key)
+                .is_some_and(|known| revoked_until(known) >= end)
+            {
+                return Ok(());
             }
-            Ok(_) => Ok(self.store.set_in_secret(REVOKED, &value).await?),
-            Err(StoreError::NotFound(_)) => {
-                let labels = BTreeMap::from([(PART_OF.0.to_owned(), PART_OF.1.to_owned())]);
-                let record = SecretRecord {
-                    name: REVOKED.to_owned(),
-                    labels,
-                    data: value.clone(),
-                    ..SecretRecord::default()
-                };
-                match self.store.put_secret(&record).await {
-                    // Another replica wrote it first.
-                    Err(StoreError::AlreadyExists(_) | StoreError::Conflict(_)) => {
-                        Ok(self.store.set_in_secret(REVOKED, &value).await?)
-                    }
-                    other => Ok(other?),
+            let mut values = BTreeMap::from([(key.clone(), Some(end.to_string().into_bytes()))]);
+            if data.len() >= TIDY_FROM {
+                let is_over = |value: &[u8]| revoked_until(value) <= now.as_second();
+                for (key, _) in data.iter().filter(|(_, value)| is_over(value)) {
+                    values.entry(key.clone()).or_insert(None);
                 }
             }
-            Err(e) => Err(e.into()),
+            let written = self.store.change_secret(REVOKED, &version, &values);
+            match written.await {
+                // Another replica has just written it: what it wrote counts, too.
+                Err(StoreError::Conflict(_)) if attempt < MAX_ATTEMPTS => attempt += 1,
+                written => return Ok(written?),
+            }
         }
     }
 }

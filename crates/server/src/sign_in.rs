@@ -1,5 +1,4 @@
-//! The browser's way to the identity provider and back: `/auth/login`, `/auth/callback`, and
-//! `/api/dex`, which is passed on to Dex.
+//! The browser's way to the identity provider and back: `/auth/login` and `/auth/callback`.
 
 use crate::{
     cookies::{COOKIE, pieces},
@@ -13,7 +12,6 @@ use http::{
     HeaderMap, HeaderValue, Request, Response, StatusCode,
     header::{COOKIE as COOKIES, HOST, SET_COOKIE},
 };
-use http_body_util::{BodyExt as _, Limited};
 use jiff::Timestamp;
 use percent_encoding::percent_decode_str;
 use reqwest::Url;
@@ -30,13 +28,12 @@ const STATE_COOKIE: &str = "argocd.oauthstate";
 const PATIENCE: i64 = 300;
 /// How many sign-ins a browser may have begun at once.
 const AT_ONCE: usize = 16;
-const MAX_DEX_REQUEST: usize = 1 << 20;
 const NOT_OURS: &str = "Invalid redirect URL: the protocol and host (including port) must match and the path must be within allowed URLs if provided\n";
 
 type Answer = Response<Body>;
 
-/// What both handlers begin with, or the answer if nobody can sign in this way.
-async fn provider(state: &State) -> Result<(Arc<SsoConfig>, Arc<Provider>, Vec<u8>), Answer> {
+/// What the handlers begin with, or the answer if nobody can sign in this way.
+pub async fn provider(state: &State) -> Result<(Arc<SsoConfig>, Arc<Provider>, Vec<u8>), Answer> {
     let settings = state.settings.get().await.map_err(|e| {
         tracing::error!(error = e.message, "The settings cannot be read");
         text(
@@ -120,7 +117,7 @@ fn is_ours(return_url: &str, config: &SsoConfig) -> bool {
     })
 }
 
-fn redirect(to: &str) -> Answer {
+pub fn redirect(to: &str) -> Answer {
     tiphys_rpc::redirect(StatusCode::SEE_OTHER, to)
 }
 
@@ -407,9 +404,14 @@ async fn finish(
 }
 
 /// Text of others, without what a terminal or a browser could take for more than text.
-fn plain(text: &str) -> String {
+pub fn on_one_line(text: &str) -> String {
     let safe = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().map(safe).take(1000).collect()
+    text.chars().map(safe).collect()
+}
+
+/// The beginning of it, for pages and the log.
+fn plain(text: &str) -> String {
+    on_one_line(text).chars().take(1000).collect()
 }
 
 /// Where a browser goes after the end of its session: to the provider, which is to know of it, if
@@ -426,95 +428,4 @@ pub fn logout_target(
     let value = |text: &str| encoded(&[("", text)]).trim_start_matches('=').to_owned();
     let target = config.logout_url.replace("{{token}}", &value(token));
     Some(target.replace("{{logoutRedirectURL}}", base.unwrap_or_default()))
-}
-
-/// Headers that belong to one connection, and those by which this server knows its callers.
-const KEPT_BACK: [&str; 8] = [
-    "host",
-    "connection",
-    "content-length",
-    "transfer-encoding",
-    "upgrade",
-    "keep-alive",
-    "te",
-    "cookie",
-];
-
-/// Passes a request on to Dex, whose pages browsers see below this server's address.
-pub async fn dex(state: Arc<State>, request: Request<Body>) -> Answer {
-    let nothing = || text(StatusCode::NOT_FOUND, "Not Found\n");
-    let (config, provider, _) = match provider(&state).await {
-        Ok(found) => found,
-        Err(answer) if answer.status() == StatusCode::NOT_FOUND => return nothing(),
-        Err(answer) => return answer,
-    };
-    if !config.is_dex() {
-        return nothing();
-    }
-    let path = request
-        .uri()
-        .path_and_query()
-        .map(|p| p.as_str().to_owned());
-    let (parts, body) = request.into_parts();
-    let Ok(body) = Limited::new(body, MAX_DEX_REQUEST).collect().await else {
-        return text(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large\n");
-    };
-    let mut headers = parts.headers;
-    let cookies = headers.get(COOKIES).and_then(|c| c.to_str().ok());
-    // Dex has cookies of its own; the session is not for it.
-    let theirs: Vec<String> = cookies
-        .into_iter()
-        .flat_map(|all| all.split(';'))
-        .map(|pair| pair.trim().to_owned())
-        .filter(|pair| !pair.starts_with("argocd."))
-        .collect();
-    for name in KEPT_BACK.into_iter().chain(["authorization", "token"]) {
-        headers.remove(name);
-    }
-    if let Ok(theirs) = HeaderValue::from_str(&theirs.join("; "))
-        && !theirs.is_empty()
-    {
-        headers.insert(COOKIES, theirs);
-    }
-    let path = path.unwrap_or_default();
-    let body = body.to_bytes().to_vec();
-    match provider.dex(parts.method, &path, headers, body).await {
-        Ok(answer) if answer.status() == StatusCode::INTERNAL_SERVER_ERROR => redirect(&format!(
-            "/{}login?has_sso_error=true",
-            root(&state.options.root_path)
-        )),
-        Ok(answer) => passed_on(answer).await,
-        Err(e) => {
-            tracing::error!(error = %e, "Dex does not answer");
-            text(StatusCode::BAD_GATEWAY, "Dex does not answer\n")
-        }
-    }
-}
-
-fn root(path: &str) -> String {
-    match path.trim_matches('/') {
-        "" => String::new(),
-        path => format!("{path}/"),
-    }
-}
-
-async fn passed_on(mut answer: reqwest::Response) -> Answer {
-    let mut passed = Response::builder().status(answer.status());
-    if let Some(headers) = passed.headers_mut() {
-        *headers = std::mem::take(answer.headers_mut());
-        for name in KEPT_BACK {
-            headers.remove(name);
-        }
-    }
-    let mut content = Vec::new();
-    while let Ok(Some(chunk)) = answer.chunk().await {
-        content.extend_from_slice(&chunk);
-        if content.len() > 8 * MAX_DEX_REQUEST {
-            return text(StatusCode::BAD_GATEWAY, "the answer of Dex is too large\n");
-        }
-    }
-    let body = Body::new(http_body_util::Full::new(bytes::Bytes::from(content)));
-    passed
-        .body(body)
-        .unwrap_or_else(|_| text(StatusCode::BAD_GATEWAY, "no valid answer\n"))
 }

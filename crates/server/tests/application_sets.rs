@@ -2,8 +2,13 @@
 //! and who may do it.
 
 use crate::common::World;
-use http::Method;
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
+use std::time::Duration;
+use tiphys_api::ApplicationSet;
+use tiphys_server::ports::Sets as _;
 
 const SETS: &str = "/api/v1/applicationsets";
 
@@ -69,6 +74,42 @@ async fn a_set_is_created_listed_and_deleted() {
     assert_eq!(status, 200);
     let (status, gone) = world.rest(Method::GET, &format!("{SETS}/one"), None).await;
     assert_eq!(status, 404, "{gone}");
+}
+
+#[tokio::test]
+async fn a_set_of_another_version_is_not_replaced() {
+    let world = World::start().await;
+    let send = |version: &str, name: &str, go_template: bool| {
+        let upsert = format!("{SETS}?upsert=true&resourceVersion={version}");
+        let mut wanted = set(name, "default");
+        wanted["spec"]["goTemplate"] = json!(go_template);
+        let world = &world;
+        async move { world.rest(Method::POST, &upsert, Some(wanted)).await }
+    };
+    let (status, absent) = send("1", "one", true).await;
+    assert_eq!(status, 404, "what is gone is not created again: {absent}");
+    let (status, created) = send("", "one", false).await;
+    assert_eq!(status, 200, "{created}");
+    let version = created["metadata"]["resourceVersion"].as_str();
+    let version = version.expect("a version");
+    let (status, refused) = send("999", "one", true).await;
+    assert_eq!(status, 409, "{refused}");
+    let (status, updated) = send(version, "one", true).await;
+    assert_eq!(
+        (status, &updated["spec"]["goTemplate"]),
+        (200, &json!(true))
+    );
+    // Somebody else has looked at the first one, too.
+    let (status, refused) = send(version, "one", false).await;
+    assert_eq!(status, 409, "{refused}");
+    let (_, kept) = world.rest(Method::GET, &format!("{SETS}/one"), None).await;
+    assert_eq!(kept["spec"]["goTemplate"], json!(true));
+    // That of a file says nothing, as in Argo CD.
+    let mut file = set("one", "default");
+    file["metadata"]["resourceVersion"] = json!("999");
+    let upsert = format!("{SETS}?upsert=true");
+    let (status, updated) = world.rest(Method::POST, &upsert, Some(file)).await;
+    assert_eq!(status, 200, "{updated}");
 }
 
 #[tokio::test]
@@ -204,4 +245,41 @@ async fn a_deleted_set_is_shown_and_restored_by_who_may() {
         .rest(Method::POST, &restore, Some(set("one", "default")))
         .await;
     assert_eq!(status, 404);
+}
+
+#[tokio::test]
+async fn a_watch_tells_nothing_of_namespaces_that_are_not_permitted() {
+    let world = World::start().await;
+    let made = |name: &str, namespace: &str| -> ApplicationSet {
+        let mut made = set(name, "default");
+        made["metadata"]["namespace"] = json!(namespace);
+        serde_json::from_value(made).expect("a set")
+    };
+    let (far, near) = (made("far", "elsewhere"), made("near", "argocd"));
+    let read = async {
+        let request = Request::get("/api/v1/stream/applicationsets")
+            .header("authorization", format!("Bearer {}", world.token))
+            .body(Full::<Bytes>::default());
+        let answer = world.send(request.expect("a request")).await;
+        let (mut body, mut text) = (answer.into_body(), String::new());
+        while text.matches("\"near\"").count() < 3 {
+            let frame = body.frame().await.expect("a message").expect("it comes");
+            text.push_str(&String::from_utf8_lossy(&frame.into_data().expect("data")));
+        }
+        text
+    };
+    let change = async {
+        // Nobody tells when the watch has begun.
+        for _ in 0..10_000 {
+            for set in [&far, &near] {
+                world.sets.update(set).await.expect("stored");
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let text = tokio::select! {
+        text = read => text,
+        () = change => panic!("no change came"),
+    };
+    assert!(!text.contains("elsewhere"), "{text}");
 }

@@ -8,7 +8,10 @@ use http::{Method, Request};
 use http_body_util::Full;
 use serde_json::json;
 use std::{fs, io::BufReader, path::Path, time::Duration};
-use tiphys_server::audit::{AuditOptions, Record, Verdict, chain};
+use tiphys_server::{
+    Options,
+    audit::{AuditOptions, Record, Verdict, chain},
+};
 
 const POLICY: &str = "p, role:dev, applications, *, default/*, allow\n\
                       p, role:dev, applications, delete, default/*, deny\n\
@@ -148,6 +151,79 @@ async fn a_change_that_its_client_does_not_wait_for_is_recorded() {
     assert_eq!(record.verdict, Verdict::Allowed);
     assert_eq!(record.changes[0].name, "web");
     assert!(world.store.exists("web"));
+}
+
+/// Creates `web` until that waits in the store; then the client goes away.
+async fn begin_to_create(world: &World) {
+    let request = Request::post("/api/v1/applications")
+        .header("content-type", "application/json")
+        .header("authorization", format!("Bearer {}", world.token))
+        .body(Full::new(Bytes::from(app("web").to_string())));
+    tokio::select! {
+        answer = world.send(request.expect("a request")) => {
+            panic!("it was answered: {}", answer.status());
+        }
+        () = world.store.asked_to_create.notified() => {}
+    }
+}
+
+/// A server that gives what is under way this long when it ends, and its clients hardly any time.
+async fn world_that_ends(path: &Path, finish: Duration) -> World {
+    let options = Options {
+        finish,
+        // A test machine may be slow.
+        recording: Duration::from_secs(600),
+        connections: tiphys_listen::Limits {
+            drain: Duration::from_millis(50),
+            ..Default::default()
+        },
+        ..Options::default()
+    };
+    let config = [("policy.csv", POLICY)];
+    World::start_audited_with(&config, self::options(path), options).await
+}
+
+#[tokio::test]
+async fn a_server_ends_after_the_changes_that_are_under_way() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("audit");
+    let mut world = world_that_ends(&path, Duration::from_secs(600)).await;
+    let store = world.store.clone();
+    let held = store.creating.write().await;
+    begin_to_create(&world).await;
+    world.stop.cancel();
+    let early = tokio::time::timeout(Duration::from_secs(1), &mut world.serving).await;
+    assert!(early.is_err(), "the server did not wait: {early:?}");
+    drop(held);
+    let ended = tokio::time::timeout(Duration::from_secs(60), &mut world.serving).await;
+    ended
+        .expect("within 60 s")
+        .expect("no panic")
+        .expect("served");
+    let record = last(&path, "ApplicationService/Create");
+    assert_eq!(record.verdict, Verdict::Allowed);
+    assert!(world.store.exists("web"));
+}
+
+#[tokio::test]
+async fn a_change_that_takes_too_long_is_cut_off_and_recorded() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("audit");
+    let mut world = world_that_ends(&path, Duration::from_millis(10)).await;
+    let store = world.store.clone();
+    let _held = store.creating.write().await;
+    begin_to_create(&world).await;
+    world.stop.cancel();
+    let ended = tokio::time::timeout(Duration::from_secs(60), &mut world.serving).await;
+    ended
+        .expect("within 60 s")
+        .expect("no panic")
+        .expect("served");
+    let record = last(&path, "ApplicationService/Create");
+    assert_eq!(record.verdict, Verdict::Failed);
+    assert_eq!(record.code, "Aborted");
+    assert_eq!(record.who.user, "admin");
+    assert!(!world.store.exists("web"));
 }
 
 #[tokio::test]

@@ -160,6 +160,11 @@ async fn what_is_previewed_can_be_written() {
     );
     let difference = plan["difference"].as_str().expect("a text");
     assert!(difference.contains("+  version: 1.1.0"), "{difference}");
+    let manifests = plan["manifests"].as_str().expect("a text");
+    assert!(
+        manifests.contains("version: 1.1.0") && manifests.contains("name: shop-web"),
+        "{manifests}"
+    );
     let theirs = json!({"name": "shop", "prefer": "theirs"});
     let (_, plan) = post(&world, upgrade, theirs).await;
     let difference = plan["difference"].as_str().expect("a text");

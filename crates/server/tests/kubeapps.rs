@@ -71,7 +71,9 @@ async fn packages_are_listed_and_shown() {
             let versions: Vec<&Value> = versions.iter().map(|v| &v["pkgVersion"]).collect();
             assert_eq!(versions, ["1.1.0", "1.0.0"]);
         }
+        // A chart of that name, not the versions of a chart without one.
         for (rest, wanted) in [
+            ("r%2Fversions", 404),
             ("r/none", 404),
             ("r/web?pkgVersion=9.0.0", 404),
             ("web", 400),

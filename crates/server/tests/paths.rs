@@ -53,6 +53,23 @@ async fn what_is_no_address_is_unescaped_once() {
     }
 }
 
+/// As Argo CD's gateway reads it: the path is decoded before it is divided.
+#[tokio::test]
+async fn the_last_part_of_a_question_takes_the_rest() {
+    let world = World::start_by_policy(&[], &[]).await;
+    let restart = "action%2Fapps%2FDeployment%2Frestart";
+    for (asked, want) in [
+        // `action` of `apps/Deployment/restart/default/web`, which is no Application.
+        (format!("applications/{restart}/default%2Fweb"), "no"),
+        (String::from("applications/get/default%2Fweb"), "yes"),
+    ] {
+        let path = format!("/api/v1/account/can-i/{asked}");
+        let (status, answer) = world.rest(Method::GET, &path, None).await;
+        let got = answer["value"].as_str();
+        assert_eq!((status, got), (200, Some(want)), "{asked}");
+    }
+}
+
 #[tokio::test]
 async fn without_an_identity_provider_its_paths_are_the_pages() {
     let world = World::start().await;

@@ -18,9 +18,14 @@ use tiphys_server::ports::Store as _;
 const APP: &str = "/api/v1/applications/a";
 const DEPLOYMENT: &str = "namespace=n&resourceName=web&version=v1&group=apps&kind=Deployment";
 
-/// An Application with a Deployment, its Pod, and a ConfigMap that does not exist yet.
 async fn world() -> World {
     let world = World::start().await;
+    furnish(&world).await;
+    world
+}
+
+/// Makes an Application with a Deployment, its Pod, and a ConfigMap that does not exist yet.
+async fn furnish(world: &World) {
     let (status, created) = world
         .rest(Method::POST, "/api/v1/applications", Some(app("a")))
         .await;
@@ -43,7 +48,42 @@ async fn world() -> World {
     let managed = json!([{"group": "apps", "kind": "Deployment", "namespace": "n", "name": "web", "liveState": live.to_string()}]);
     *world.live.managed.lock().expect("not poisoned") =
         Some(Arc::new(serde_json::from_value(managed).expect("a list")));
-    world
+}
+
+/// `server.rbac.disableApplicationFineGrainedRBACInheritance`, which is on where it is not set.
+#[tokio::test]
+async fn who_may_delete_an_application_may_delete_its_objects_where_that_is_configured() {
+    let policy = "p, bob, applications, delete, default/*, allow\n\
+                  p, ann, applications, delete/*/Deployment/n/*, default/*, allow\n";
+    let config = [
+        ("accounts.bob", "apiKey"),
+        ("accounts.ann", "apiKey"),
+        ("policy.csv", policy),
+    ];
+    let world = World::start_by_policy(&config, &[]).await;
+    furnish(&world).await;
+    let mut tokens = Vec::new();
+    for account in ["bob", "ann"] {
+        let at = format!("/api/v1/account/{account}/token");
+        let body = json!({"name": account});
+        let (status, made) = world.rest(Method::POST, &at, Some(body)).await;
+        assert_eq!(status, 200, "{made}");
+        tokens.push(made["token"].as_str().expect("a token").to_owned());
+    }
+    let resource = format!("{APP}/resource?{DEPLOYMENT}");
+    for (disabled, of_bob, of_ann) in [
+        ("", 403, 200),
+        ("true", 403, 200),
+        ("false", 200, 200),
+        ("perhaps", 500, 500),
+    ] {
+        let key = "server.rbac.disableApplicationFineGrainedRBACInheritance";
+        world.store.configure(key, disabled);
+        for (token, want) in tokens.iter().zip([of_bob, of_ann]) {
+            let (status, answer) = world.rest_as(token, Method::DELETE, &resource, None).await;
+            assert_eq!(status, want, "{disabled:?}: {answer}");
+        }
+    }
 }
 
 async fn change(world: &World, change: impl FnOnce(&mut AppProjectSpec)) {

@@ -246,3 +246,76 @@ async fn the_plugins_are_listed() {
         json!({"plugins": [{"name": "cmp-v1.0"}]})
     );
 }
+
+/// R126: it can be seen, mended and deleted, and what cannot be read does not hide the others.
+#[tokio::test]
+async fn a_repository_with_a_fault_is_listed_as_failed() {
+    let world = World::start().await;
+    for (name, url, insecure) in [
+        ("repo-1", "https://git.invalid/broken.git", "perhaps"),
+        ("repo-2", "https://git.invalid/other.git", "false"),
+    ] {
+        let values = [("url", url), ("insecure", insecure), ("username", "u")];
+        world.store_secret(name, "repository", &values).await;
+    }
+    let of_template = [("url", "https://git.invalid/team/r")];
+    world
+        .store_secret("repo-3", "repository", &of_template)
+        .await;
+    let template = [("url", "https://git.invalid/team"), ("enableOCI", "maybe")];
+    world.store_secret("creds-1", "repo-creds", &template).await;
+    let listed = get(&world, "/api/v1/repositories").await;
+    let items = listed["items"].as_array().expect("a list");
+    assert_eq!(items.len(), 3, "{listed}");
+    let broken = &items[0];
+    assert_eq!(broken["repo"], "https://git.invalid/broken.git");
+    assert_eq!(broken["connectionState"]["status"], "Failed");
+    let told = "Configuration error - please check the server logs";
+    assert_eq!(broken["connectionState"]["message"], told);
+    // Its template is not passed over either.
+    let message = items[2]["connectionState"]["message"].as_str();
+    let expected = format!("Unable to connect to repository: {told}");
+    assert_eq!(message, Some(expected.as_str()), "{listed}");
+    // Nobody asks it, neither with its credentials nor without them.
+    let url = "https%3A%2F%2Fgit.invalid%2Fbroken.git";
+    let (status, said) = world
+        .rest(
+            Method::GET,
+            &format!("/api/v1/repositories/{url}/refs"),
+            None,
+        )
+        .await;
+    assert_eq!(status, 400, "{said}");
+    assert!(said.to_string().contains(told), "{said}");
+    let (status, said) = world
+        .rest(Method::DELETE, &format!("/api/v1/repositories/{url}"), None)
+        .await;
+    assert_eq!(status, 200, "{said}");
+    let listed = get(&world, "/api/v1/repositories").await;
+    assert_eq!(
+        listed["items"].as_array().map(Vec::len),
+        Some(2),
+        "{listed}"
+    );
+}
+
+#[tokio::test]
+async fn a_good_template_is_used_beside_one_with_a_fault() {
+    let url = "https://git.invalid/team";
+    for (faulty, good) in [("creds-1", "creds-2"), ("creds-2", "creds-1")] {
+        let world = World::start().await;
+        let repository = [("url", "https://git.invalid/team/r")];
+        world
+            .store_secret("repo-1", "repository", &repository)
+            .await;
+        let broken = [("url", url), ("enableOCI", "maybe")];
+        world.store_secret(faulty, "repo-creds", &broken).await;
+        let template = [("url", url), ("username", "u"), ("password", "p")];
+        world.store_secret(good, "repo-creds", &template).await;
+        let listed = get(&world, "/api/v1/repositories").await;
+        let items = listed["items"].as_array().expect("a list");
+        assert_eq!(items.len(), 1, "{listed}");
+        let told = "Configuration error";
+        assert!(!items[0].to_string().contains(told), "{faulty}: {listed}");
+    }
+}

@@ -2,18 +2,24 @@
 
 use crate::common;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use common::{PASSWORD, World, app};
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tiphys_api::{application::ApplicationWatchEvent, rpc::application::ApplicationQuery};
-use tiphys_server::{Options, auth::Claims, ports::Store as _};
+use tiphys_server::{
+    ApiError, Options,
+    auth::Claims,
+    ports::{SecretRecord, SharedSessions, Store as _},
+};
 use tokio_stream::StreamExt as _;
 
 /// Timeout to detect hangs.
 const HANGS: Duration = Duration::from_secs(60);
+const REVOKED: &str = "tiphys-revoked-sessions";
 const WATCH: &str = "/application.ApplicationService/Watch";
 
 /// Opens a watch over REST, runs `end`, and returns the last line.
@@ -196,6 +202,138 @@ async fn a_logout_that_cannot_be_recorded_at_once_is_recorded_later() {
     let other = world.again(Options::default()).await;
     let refused = other.rest(Method::GET, "/api/v1/applications", None).await;
     assert_eq!(refused.0, 401, "{}", refused.1);
+}
+
+/// What still could not be recorded is recorded by a later round.
+#[tokio::test]
+async fn a_logout_that_could_not_be_recorded_at_all_is_recorded_in_the_end() {
+    let world = World::start().await;
+    *world.store.refused_secrets.lock().expect("not poisoned") = 3;
+    let ended = world.rest(Method::DELETE, "/api/v1/session", None).await;
+    assert_ne!(ended.0, 200, "{}", ended.1);
+    let recorded = async {
+        while world.store.secret(REVOKED).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let recorded = tokio::time::timeout(HANGS, recorded).await;
+    assert!(recorded.is_ok(), "it is not recorded");
+    let other = world.again(Options::default()).await;
+    let refused = other.rest(Method::GET, "/api/v1/applications", None).await;
+    assert_eq!(refused.0, 401, "{}", refused.1);
+}
+
+#[tokio::test]
+async fn a_server_that_stops_records_what_it_could_not_record_before() {
+    let mut world = World::start().await;
+    *world.store.refused_secrets.lock().expect("not poisoned") = 3;
+    let ended = world.rest(Method::DELETE, "/api/v1/session", None).await;
+    assert_ne!(ended.0, 200, "{}", ended.1);
+    world.stop.cancel();
+    let stopped = tokio::time::timeout(HANGS, &mut world.serving).await;
+    let stopped = stopped.expect("it stops").expect("no panic");
+    stopped.expect("it served");
+    assert!(world.store.secret(REVOKED).await.is_ok());
+}
+
+/// Here the logout is still under way when the server stops, and fails after that.
+#[tokio::test]
+async fn a_server_that_stops_records_what_the_last_logout_could_not_record() {
+    let first = World::start().await;
+    let options = Options {
+        finish: HANGS,
+        connections: tiphys_listen::Limits {
+            drain: Duration::from_millis(1),
+            ..Default::default()
+        },
+        ..Options::default()
+    };
+    let mut world = first.again(options).await;
+    let store = world.store.clone();
+    let refused = || *store.refused_secrets.lock().expect("not poisoned");
+    *store.refused_secrets.lock().expect("not poisoned") = 3;
+    let is_under_way = async {
+        while refused() == 3 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let request = Request::delete("/api/v1/session")
+        .header("content-type", "application/json")
+        .header("authorization", format!("Bearer {}", world.token))
+        .body(Full::default());
+    tokio::select! {
+        answer = world.send(request.expect("a request")) => {
+            panic!("it was answered: {}", answer.status());
+        }
+        begun = tokio::time::timeout(HANGS, is_under_way) => begun.expect("it begins"),
+    }
+    world.stop.cancel();
+    let stopped = tokio::time::timeout(HANGS, &mut world.serving).await;
+    let stopped = stopped.expect("it stops").expect("no panic");
+    stopped.expect("it served");
+    assert_eq!(refused(), 0);
+    assert!(store.secret(REVOKED).await.is_ok());
+}
+
+/// A Redis that hangs.
+struct Silent;
+
+#[async_trait]
+impl SharedSessions for Silent {
+    fn is_revoked(&self, _: &str) -> bool {
+        false
+    }
+
+    async fn revoke(&self, _: &str, _: i64) -> Result<(), ApiError> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_logout_is_recorded_before_a_redis_that_hangs_is_told() {
+    let first = World::start().await;
+    let world = first.again_with_sessions(Arc::new(Silent)).await;
+    let recorded = async {
+        while world.store.secret(REVOKED).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::select! {
+        (status, body) = world.rest(Method::DELETE, "/api/v1/session", None) => {
+            panic!("it was answered: {status} {body}");
+        }
+        recorded = tokio::time::timeout(HANGS, recorded) => {
+            assert!(recorded.is_ok(), "it is not recorded");
+        }
+    }
+    let other = first.again(Options::default()).await;
+    let refused = other.rest(Method::GET, "/api/v1/applications", None).await;
+    assert_eq!(refused.0, 401, "{}", refused.1);
+}
+
+#[tokio::test]
+async fn logouts_at_several_servers_at_a_time_are_all_recorded() {
+    let world = World::start().await;
+    // Enough for those that are over to be removed.
+    let mut data: BTreeMap<_, _> = (0..300)
+        .map(|n| (format!("old-{n}"), b"1".to_vec()))
+        .collect();
+    data.insert("kept".to_owned(), i64::MAX.to_string().into_bytes());
+    let record = SecretRecord {
+        name: REVOKED.to_owned(),
+        data,
+        ..SecretRecord::default()
+    };
+    world.store.put_secret(&record).await.expect("it is stored");
+    *world.store.conflicts.lock().expect("not poisoned") = 2;
+    let ended = world.rest(Method::DELETE, "/api/v1/session", None).await;
+    assert_eq!(ended.0, 200, "{}", ended.1);
+    let record = world.store.secret(REVOKED).await.expect("a record").data;
+    // One is of this logout.
+    assert_eq!(record.len(), 4, "{:?}", record.keys());
+    for id in ["kept", "other-0", "other-1"] {
+        assert!(record.contains_key(id), "{id}");
+    }
 }
 
 /// Anybody can begin logins, and those whose clients went away must not queue for their checks.

@@ -21,7 +21,7 @@ const POLICY: &str = "g, devs, role:dev\n\
                       p, u42, projects, get, team-b, allow\n\
                       p, proj:team-a:ci, projects, get, *, allow\n";
 
-fn now() -> i64 {
+pub fn now() -> i64 {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .expect("after 1970");
@@ -40,7 +40,7 @@ pub struct Provider {
     /// The requests for tokens: their bodies and who asked.
     asked: Arc<Mutex<Vec<(String, String)>>>,
     /// The ID token for any code.
-    token: Arc<Mutex<Value>>,
+    pub token: Arc<Mutex<Value>>,
 }
 
 impl Provider {
@@ -187,7 +187,7 @@ pub async fn as_user(world: &World, token: &str, path: &str) -> (u16, Value) {
     world.rest_as(token, Method::GET, path, None).await
 }
 
-async fn projects(world: &World, token: &str) -> Result<Vec<String>, (u16, String)> {
+pub async fn projects(world: &World, token: &str) -> Result<Vec<String>, (u16, String)> {
     let (status, reply) = as_user(world, token, "/api/v1/projects").await;
     if status != 200 {
         return Err((
@@ -365,7 +365,7 @@ async fn settings_decide_which_tokens_count() {
 }
 
 /// A request of a browser: the status, the headers and the text.
-async fn browse(world: &World, path: &str, cookies: &str) -> (u16, HeaderMap, String) {
+pub async fn browse(world: &World, path: &str, cookies: &str) -> (u16, HeaderMap, String) {
     let mut request = Request::builder()
         .uri(path)
         .header("host", "cd.example.com");
@@ -726,7 +726,7 @@ async fn groups_come_from_the_user_info_endpoint_if_that_is_wanted() {
 }
 
 /// Signs in: the cookies of the session.
-async fn signed_in(world: &World, provider: &Provider, tokens: Value) -> String {
+pub async fn signed_in(world: &World, provider: &Provider, tokens: Value) -> String {
     let (state, sealed) = begin(world).await;
     *provider.token.lock().expect("not poisoned") = tokens;
     let callback = format!("/auth/callback?code=a&state={state}");
@@ -741,7 +741,7 @@ async fn signed_in(world: &World, provider: &Provider, tokens: Value) -> String 
 }
 
 /// The cookies that a call of a browser gets.
-async fn given(world: &World, session: &str) -> Vec<(String, String)> {
+pub async fn given(world: &World, session: &str) -> Vec<(String, String)> {
     let (status, headers, text) = browse(world, "/api/v1/projects", session).await;
     assert_eq!(status, 200, "{text}");
     cookies(&headers)

@@ -177,6 +177,31 @@ async fn inherited_credentials_are_named() {
     assert!(!format!("{list}{one}").contains("CANARY"));
 }
 
+/// R129. Differs: a repository with a template's URL is no obstacle, and what is for reading is not
+/// used for repositories that are pushed to.
+#[tokio::test]
+async fn a_template_stands_beside_repositories_and_is_for_its_use_only() {
+    let (world, url) = (World::start().await, "https://git.invalid/team");
+    for (name, kind) in [("a", "repository"), ("b", "repository-write")] {
+        world.store_secret(name, kind, &[("url", url)]).await;
+    }
+    let inherits = async |use_: &str| {
+        let path = format!("/api/v1/{use_}");
+        let list = world.rest(Method::GET, &path, None).await.1;
+        assert_eq!(list["items"].as_array().map(Vec::len), Some(1), "{list}");
+        list["items"][0]["inheritedCreds"] == true
+    };
+    let creds = json!({"url": url, "githubAppID": 7, "githubAppPrivateKey": "k"});
+    let (status, reply) = post(&world, PATH, creds.clone()).await;
+    assert_eq!(status, 200, "{reply}");
+    assert_eq!(urls(&world, PATH).await, [url]);
+    assert!(inherits("repositories").await);
+    assert!(!inherits("write-repositories").await);
+    let (status, reply) = post(&world, WRITE_PATH, creds).await;
+    assert_eq!(status, 200, "{reply}");
+    assert!(inherits("write-repositories").await);
+}
+
 #[tokio::test]
 async fn a_template_that_differs_needs_upsert() {
     let world = World::start().await;
@@ -317,4 +342,42 @@ async fn empty_messages_are_refused() {
         let refused = answer.expect_err("nothing is asked for");
         assert_eq!(refused.message(), "missing payload in request");
     }
+}
+
+/// R126: it can be seen, mended and deleted.
+#[tokio::test]
+async fn a_template_that_no_url_names_is_left_out_of_the_list() {
+    let world = World::start().await;
+    for (name, values) in [
+        ("creds-1", &[("username", "u")][..]),
+        ("creds-2", &[("url", ""), ("enableOCI", "maybe")][..]),
+        ("creds-3", &[("url", URL)][..]),
+    ] {
+        world.store_secret(name, "repo-creds", values).await;
+    }
+    assert_eq!(urls(&world, PATH).await, [URL]);
+}
+
+#[tokio::test]
+async fn a_template_with_a_fault_is_listed_and_can_be_mended() {
+    let world = World::start().await;
+    let other = [("url", "https://other.example.com"), ("githubAppID", "x")];
+    world.store_secret("creds-2", "repo-creds", &other).await;
+    let broken = [("url", URL), ("username", "u"), ("enableOCI", "maybe")];
+    world.store_secret("creds-1", "repo-creds", &broken).await;
+    assert_eq!(urls(&world, PATH).await, [URL, other[0].1]);
+
+    // The same as what can be read of it, and nevertheless not the same.
+    let creds = json!({"url": URL, "username": "u"});
+    let (status, refused) = post(&world, PATH, creds.clone()).await;
+    assert_eq!(status, 400, "{refused}");
+    let (status, mended) = post(&world, &format!("{PATH}?upsert=true"), creds).await;
+    assert_eq!(status, 200, "{mended}");
+    let (_, values) = stored(&world, "creds-1", &["username", "enableOCI"]).await;
+    assert_eq!(values, ["u", ""]);
+
+    let path = format!("{PATH}/https%3A%2F%2Fother.example.com");
+    let (status, deleted) = world.rest(Method::DELETE, &path, None).await;
+    assert_eq!(status, 200, "{deleted}");
+    assert_eq!(urls(&world, PATH).await, [URL]);
 }

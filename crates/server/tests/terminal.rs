@@ -298,6 +298,13 @@ async fn others_get_none() {
         ask(&world, &token, QUERY, "").await,
         Err(Error::Http(answer)) if answer.status() == StatusCode::NOT_FOUND
     ));
+    // Strangers are not told that terminals are off.
+    for (stranger, status) in [("", 400), ("a.b.c", 401)] {
+        assert!(matches!(
+            ask(&world, stranger, QUERY, "").await,
+            Err(Error::Http(answer)) if answer.status().as_u16() == status
+        ));
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,14 @@
 //! Messages of application.ApplicationService.
 
-use serde::{Deserialize, Serialize};
+mod actions;
+
+pub use actions::{
+    ResourceActionParameters, ResourceActionRunRequest, ResourceActionRunRequestV2,
+    ResourceActionsListResponse,
+};
+
+use crate::meta::Time;
+use serde::{Deserialize, Serialize, Serializer};
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -44,6 +52,14 @@ pub struct ApplicationQuery {
     #[prost(string, optional, tag = "1001")]
     #[serde(rename = "continue", skip_serializing_if = "Option::is_none")]
     pub continue_: Option<String>,
+    /// Ours, of a watch: after the whole state only what changes.
+    #[prost(bool, optional, tag = "1002")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delta: Option<bool>,
+    /// Ours, of a watch that sends only changes: `delta.resume` of an event, after which it goes on.
+    #[prost(string, optional, tag = "1003")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume: Option<String>,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
@@ -552,134 +568,6 @@ pub struct ApplicationResourceDeleteRequest {
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ResourceActionParameters {
-    #[prost(string, required, tag = "1")]
-    #[serde(
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
-    pub name: String,
-    #[prost(string, required, tag = "2")]
-    #[serde(
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
-    pub value: String,
-}
-
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ResourceActionRunRequest {
-    #[prost(string, required, tag = "1")]
-    #[serde(
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
-    pub name: String,
-    #[prost(string, optional, tag = "2")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
-    #[prost(string, required, tag = "3")]
-    #[serde(
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
-    pub resource_name: String,
-    #[prost(string, required, tag = "4")]
-    #[serde(
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
-    pub version: String,
-    #[prost(string, optional, tag = "5")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub group: Option<String>,
-    #[prost(string, required, tag = "6")]
-    #[serde(
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
-    pub kind: String,
-    #[prost(string, required, tag = "7")]
-    #[serde(
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
-    pub action: String,
-    #[prost(string, optional, tag = "8")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub app_namespace: Option<String>,
-    #[prost(string, optional, tag = "9")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub project: Option<String>,
-}
-
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ResourceActionRunRequestV2 {
-    #[prost(string, required, tag = "1")]
-    #[serde(
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
-    pub name: String,
-    #[prost(string, optional, tag = "2")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
-    #[prost(string, required, tag = "3")]
-    #[serde(
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
-    pub resource_name: String,
-    #[prost(string, required, tag = "4")]
-    #[serde(
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
-    pub version: String,
-    #[prost(string, optional, tag = "5")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub group: Option<String>,
-    #[prost(string, required, tag = "6")]
-    #[serde(
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
-    pub kind: String,
-    #[prost(string, required, tag = "7")]
-    #[serde(
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
-    pub action: String,
-    #[prost(string, optional, tag = "8")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub app_namespace: Option<String>,
-    #[prost(string, optional, tag = "9")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub project: Option<String>,
-    #[prost(message, repeated, tag = "10")]
-    #[serde(
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
-    pub resource_action_parameters: Vec<ResourceActionParameters>,
-}
-
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ResourceActionsListResponse {
-    #[prost(message, repeated, tag = "1")]
-    #[serde(
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
-    pub actions: Vec<crate::resource::ResourceAction>,
-}
-
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
 pub struct ApplicationResourceResponse {
     #[prost(string, required, tag = "1")]
     #[serde(
@@ -748,6 +636,14 @@ pub struct ApplicationPodLogsQuery {
     pub match_case: Option<bool>,
 }
 
+/// Go's zero time has no JSON form.
+fn null_if_zero<S: Serializer>(time: &Time, serializer: S) -> Result<S::Ok, S::Error> {
+    match *time == Time::default() {
+        true => serializer.serialize_none(),
+        false => time.serialize(serializer),
+    }
+}
+
 /// Every field is in its JSON, as a server of Argo CD sets all of them.
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -755,8 +651,13 @@ pub struct LogEntry {
     #[prost(string, required, tag = "1")]
     #[serde(deserialize_with = "crate::null_default")]
     pub content: String,
-    #[prost(message, optional, tag = "2")]
-    pub time_stamp: Option<crate::meta::Time>,
+    /// Zero: none is known. Clients of Go refuse a message without it.
+    #[prost(message, required, tag = "2")]
+    #[serde(
+        serialize_with = "null_if_zero",
+        deserialize_with = "crate::null_default"
+    )]
+    pub time_stamp: Time,
     #[prost(bool, required, tag = "3")]
     #[serde(deserialize_with = "crate::null_default")]
     pub last: bool,

@@ -124,6 +124,15 @@ pub struct ApplicationSetCreateRequest {
         deserialize_with = "crate::null_default"
     )]
     pub restore: bool,
+    /// With `upsert`: replaces only the set of this version, and creates none. Our own: what
+    /// `applicationset` says of its version is ignored, as by Argo CD, because it may be that of a
+    /// file.
+    #[prost(string, tag = "18002")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
+    pub resource_version: String,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]

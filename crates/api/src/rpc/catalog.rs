@@ -435,6 +435,9 @@ pub struct UpgradeResponse {
     /// The versions that it could have, the newest first.
     #[prost(string, repeated, tag = "13")]
     pub versions: Vec<String>,
+    /// YAML, of the new version; values of Secrets are hidden. Empty if it cannot be rendered here.
+    #[prost(string, tag = "14")]
+    pub manifests: String,
 }
 
 /// The way back to a version of its chart that an Application had. Nothing is written: the

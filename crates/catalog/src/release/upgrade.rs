@@ -82,6 +82,7 @@ impl Plan {
         });
         let versions = origin.chart.versions.iter();
         let difference = self.difference();
+        let manifests = self.after.as_ref().map(Manifests::text);
         UpgradeResponse {
             application,
             conflicts: conflicts.collect(),
@@ -96,6 +97,7 @@ impl Plan {
             removed_in_chart: self.merged.removed_in_chart,
             unknown_to_chart: self.merged.unknown_to_chart,
             notes: self.notes,
+            manifests: manifests.unwrap_or_default(),
         }
     }
 }

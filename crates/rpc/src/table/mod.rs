@@ -124,6 +124,17 @@ impl<S: Role> Call<S> {
         Self { rest, ..self }
     }
 
+    /// Paths are decoded before they are divided: see [`Pattern::decoded_first`].
+    #[must_use]
+    pub fn with_decoded_paths(self) -> Self {
+        let decoded = |rest: Rest| Rest {
+            pattern: rest.pattern.decoded_first(),
+            ..rest
+        };
+        let rest = self.rest.into_iter().map(decoded).collect();
+        Self { rest, ..self }
+    }
+
     /// Names the fields that every request has (`required` in Argo CD's descriptions), with their
     /// numbers.
     #[must_use]

@@ -16,7 +16,11 @@ enum Part {
 
 /// A parsed pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern(Vec<Part>);
+pub struct Pattern {
+    parts: Vec<Part>,
+    /// Whether a path is decoded before it is divided.
+    decodes_first: bool,
+}
 
 impl Pattern {
     pub fn parse(text: &str) -> Self {
@@ -27,12 +31,26 @@ impl Pattern {
                 None => Part::Variable(name.to_owned()),
             },
         };
-        Self(text.trim_start_matches('/').split('/').map(part).collect())
+        Self {
+            parts: text.trim_start_matches('/').split('/').map(part).collect(),
+            decodes_first: false,
+        }
+    }
+
+    /// The same for paths that are decoded before they are divided, as Go's gateways do: escaped
+    /// slashes divide them, too. The rest takes these; other variables could not have any, and
+    /// literals after the rest could be confused with what it has.
+    #[must_use]
+    pub fn decoded_first(self) -> Self {
+        Self {
+            decodes_first: true,
+            ..self
+        }
     }
 
     /// The number of variables.
     pub fn variables(&self) -> usize {
-        self.0
+        self.parts
             .iter()
             .filter(|p| !matches!(p, Part::Literal(_)))
             .count()
@@ -40,9 +58,15 @@ impl Pattern {
 
     /// The variables, if the path (still percent-encoded) matches.
     pub fn matches(&self, path: &str) -> Option<Bindings> {
+        let whole = self.decodes_first.then(|| percent_decode(path));
+        let value = |word: &str| match whole {
+            Some(_) => word.to_owned(),
+            None => percent_decode(word),
+        };
+        let path = whole.as_deref().unwrap_or(path);
         let words: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
         let (mut words, mut bindings) = (words.as_slice().iter(), Vec::new());
-        for (at, part) in self.0.iter().enumerate() {
+        for (at, part) in self.parts.iter().enumerate() {
             match part {
                 Part::Literal(literal) => {
                     if *words.next()? != literal {
@@ -51,13 +75,13 @@ impl Pattern {
                 }
                 Part::Variable(name) => {
                     let word = words.next()?;
-                    bindings.push((name.clone(), percent_decode(word)));
+                    bindings.push((name.clone(), value(word)));
                 }
                 Part::Rest(name) => {
-                    let after = self.0.len() - at - 1;
+                    let after = self.parts.len() - at - 1;
                     let count = words.len().checked_sub(after)?;
                     let rest: Vec<&str> = words.by_ref().take(count).copied().collect();
-                    bindings.push((name.clone(), percent_decode(&rest.join("/"))));
+                    bindings.push((name.clone(), value(&rest.join("/"))));
                 }
             }
         }
@@ -68,7 +92,7 @@ impl Pattern {
 /// The pattern as it was written.
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|part| match part {
+        self.parts.iter().try_for_each(|part| match part {
             Part::Literal(text) => write!(f, "/{text}"),
             Part::Variable(name) => write!(f, "/{{{name}}}"),
             Part::Rest(name) => write!(f, "/{{{name}=**}}"),
@@ -101,7 +125,11 @@ mod tests {
     #[test]
     fn patterns() {
         let matched = |pattern: &str, path: &str| {
-            Pattern::parse(pattern).matches(path).map(|b| {
+            let pattern = match pattern.strip_prefix("decoded ") {
+                Some(pattern) => Pattern::parse(pattern).decoded_first(),
+                None => Pattern::parse(pattern),
+            };
+            pattern.matches(path).map(|b| {
                 b.iter()
                     .map(|(k, v)| format!("{k}={v}"))
                     .collect::<Vec<_>>()
@@ -121,6 +149,23 @@ mod tests {
             ("/c/{id.value}", "/c/a%zz", Some("id.value=a%zz")),
             ("/can/{r}/{s=**}", "/can/x/y/z", Some("r=x,s=y/z")),
             ("/can/{r}/{s=**}", "/can/x", Some("r=x,s=")),
+            ("/can/{r}/{s=**}", "/can/x%2Fy/z", Some("r=x/y,s=z")),
+            ("/can/{r}/{s=**}", "/can/x/y%2Fz", Some("r=x,s=y/z")),
+            ("decoded /can/{r}/{s=**}", "/can/x", Some("r=x,s=")),
+            ("decoded /can/{r}/{s=**}", "/can/x%2Fy/z", Some("r=x,s=y/z")),
+            ("decoded /can/{r}/{s=**}", "/can/x/y%2Fz", Some("r=x,s=y/z")),
+            (
+                "decoded /can/{r}/{s=**}",
+                "/can/x/y%252Fz",
+                Some("r=x,s=y%2Fz"),
+            ),
+            (
+                "decoded /can/{r}/{s=**}",
+                "/can/x/https%3A%2F%2Fh%2Fr",
+                Some("r=x,s=https://h/r"),
+            ),
+            ("/of/{s=**}/v", "/of/a%2Fv", None),
+            ("/of/{s=**}", "/of/a%2Fv", Some("s=a/v")),
             ("/of/{s=**}/v", "/of/a/b/v", Some("s=a/b")),
             ("/of/{s=**}/v", "/of/a%2Fb/v", Some("s=a/b")),
             ("/of/{s=**}/v", "/of/v", Some("s=")),

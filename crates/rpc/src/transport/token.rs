@@ -3,6 +3,8 @@
 
 use http::{HeaderMap, HeaderValue, header};
 
+/// Where a token may be on its own: metadata of gRPC, and how a client of REST sends that.
+pub const METADATA: [&str; 2] = ["token", "grpc-metadata-token"];
 /// What browsers keep of a cookie with its name and attributes, and what its number takes.
 const MAX_COOKIE: usize = 4093;
 const NUMBER: usize = "-1=".len();
@@ -11,9 +13,9 @@ const MAX_COOKIES: usize = 20;
 /// The token of a request; `cookie` is the name of the cookie that may contain it.
 pub fn found(headers: &HeaderMap, cookie: &str) -> Option<String> {
     let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
-    // Metadata of gRPC, and how a client of REST sends it.
-    let mut metadata = ["token", "grpc-metadata-token"].iter();
-    if let Some(token) = metadata.find_map(|name| headers.get(*name).and_then(text))
+    if let Some(token) = METADATA
+        .iter()
+        .find_map(|name| headers.get(*name).and_then(text))
         && !token.is_empty()
     {
         return Some(token);

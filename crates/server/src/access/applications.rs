@@ -243,7 +243,7 @@ impl SeenEvents {
     /// Waits for the next change.
     pub async fn recv(&mut self) -> Result<Seen, RecvError> {
         loop {
-            let AppEvent { change, app } = self.events.recv().await?;
+            let AppEvent { change, app, .. } = self.events.recv().await?;
             if let Ok(app) = self.guard.grant(app) {
                 return Ok(Seen { change, app });
             }
@@ -311,7 +311,7 @@ impl Reach {
     /// What the caller may see of the changes after a version, as far as they are remembered.
     pub(crate) fn apps_since(&self, guard: &Guard, version: u64) -> Vec<Seen> {
         let events = self.index.since(version).into_iter();
-        let seen = events.filter_map(|AppEvent { change, app }| {
+        let seen = events.filter_map(|(change, app)| {
             let app = guard.grant(app).ok()?;
             Some(Seen { change, app })
         });

@@ -152,6 +152,11 @@ impl Guard {
         &self.caller
     }
 
+    /// Another number after the policy has changed.
+    pub fn policy_revision(&self) -> u64 {
+        self.enforcer.revision()
+    }
+
     /// Whether the action is permitted. A permission that the row does not name is refused: the row
     /// is wrong then, and a wrong row must not give access to more than it declares.
     fn permits(&self, ask: Ask, question: Question<'_>) -> bool {

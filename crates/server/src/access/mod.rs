@@ -13,6 +13,7 @@
 //! Handlers of public rows get a [`Caller`](crate::auth::Caller), which proves no permission.
 
 mod applications;
+mod changes;
 mod charts;
 mod cluster_secrets;
 mod clusters;
@@ -44,6 +45,7 @@ pub(crate) use applications::{
     Followed, Seen, SeenEvents, app_in_project, app_of_page, app_of_terminal, find, find_to,
     may_write,
 };
+pub(crate) use changes::AllChanges;
 pub(crate) use charts::{read_charts, refused};
 pub(crate) use cluster_secrets::sanitized;
 pub(crate) use clusters::{ClusterKey, StoredCluster};

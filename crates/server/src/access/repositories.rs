@@ -130,7 +130,10 @@ impl Reach {
         url: &str,
         project: &str,
     ) -> Result<Authorized<Repository, Get>, ApiError> {
-        guard.grant(secrets::repository(self.store.as_ref(), url, project).await?)
+        let found = secrets::repository(self.store.as_ref(), url, project).await?;
+        let granted = guard.grant(found)?;
+        secrets::usable(&granted)?;
+        Ok(granted)
     }
 
     /// A repository of an Application: a permission for the Application extends to the repositories
@@ -142,6 +145,7 @@ impl Reach {
     ) -> Result<Authorized<Repository, Get>, ApiError> {
         let project = spec::project_name(app);
         let found = secrets::repository(self.store.as_ref(), url, project).await?;
+        secrets::usable(&found)?;
         Ok(Authorized::new(found))
     }
 

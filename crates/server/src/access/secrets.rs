@@ -10,12 +10,15 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use tiphys_api::{
-    access::{best_template, same_repository},
+    access::{best_template, same_repository, shown_url},
     constants::{MANAGED_BY, MANAGED_BY_VALUE, SECRET_TYPE_LABEL},
     repository::{RepoCreds, Repository},
 };
 use tiphys_gocompat::fnv::hash32a;
 use tiphys_rpc::table::from_value;
+
+/// What is shown of a repository whose Secret cannot be read.
+const FAULT: &str = "Configuration error - please check the server logs";
 
 const REPOSITORY: &str = "repository";
 const WRITE_REPOSITORY: &str = "repository-write";
@@ -98,7 +101,32 @@ fn parse(secret: &SecretRecord) -> Result<Repository, ApiError> {
     read(secret, fields(secret))
 }
 
+/// What can be read of a Secret with a fault, which its owner is to find in the log.
+fn parse_faulty(secret: &SecretRecord) -> Result<Repository, ApiError> {
+    let is_good = |(field, value): &(String, Value)| {
+        let alone = Map::from_iter([(field.clone(), value.clone())]);
+        from_value::<Repository>(Value::Object(alone)).is_ok()
+    };
+    let good = fields(secret).into_iter().filter(is_good);
+    let repository: Repository = read(secret, good.collect())?;
+    Ok(repository.with_fault(FAULT.to_owned()))
+}
+
 fn parse_template(secret: &SecretRecord) -> Result<RepoCreds, ApiError> {
+    read(secret, template_fields(secret))
+}
+
+/// What can be read of a template's Secret with a fault.
+fn parse_faulty_template(secret: &SecretRecord) -> Result<RepoCreds, ApiError> {
+    let is_good = |(field, value): &(String, Value)| {
+        let alone = Map::from_iter([(field.clone(), value.clone())]);
+        from_value::<RepoCreds>(Value::Object(alone)).is_ok()
+    };
+    let good = template_fields(secret).into_iter().filter(is_good);
+    read(secret, good.collect())
+}
+
+fn template_fields(secret: &SecretRecord) -> Map<String, Value> {
     let mut fields = fields(secret);
     for (key, field) in TEMPLATE_FIELDS {
         let text = secret.text(key);
@@ -108,7 +136,7 @@ fn parse_template(secret: &SecretRecord) -> Result<RepoCreds, ApiError> {
     }
     let url = fields.remove("repo").unwrap_or_default();
     fields.insert("url".to_owned(), url);
-    read(secret, fields)
+    fields
 }
 
 fn fields(secret: &SecretRecord) -> Map<String, Value> {
@@ -241,8 +269,9 @@ pub async fn records(
     let read = |secret: SecretRecord| match parse(&secret) {
         Ok(repository) => Some((secret, repository)),
         Err(e) => {
-            tracing::warn!(error = %e, "a repository is left out");
-            None
+            tracing::warn!(error = %e, "a repository is not used");
+            let faulty = parse_faulty(&secret).ok();
+            faulty.map(|repository| (secret, repository))
         }
     };
     let mut all: Vec<_> = secrets.into_iter().filter_map(read).collect();
@@ -250,25 +279,37 @@ pub async fn records(
     Ok(all)
 }
 
-/// All templates with their Secrets, sorted by URL. One that cannot be read does not hide the
-/// others.
-pub async fn templates(
-    store: &dyn Store,
-    use_: CredentialUse,
-) -> Result<Vec<(SecretRecord, RepoCreds)>, ApiError> {
+/// A credential template and its Secret.
+pub struct Template {
+    pub secret: SecretRecord,
+    /// Of a Secret with a fault, what can be read.
+    pub creds: RepoCreds,
+    /// It is shown, so that it can be mended, and never used.
+    pub is_faulty: bool,
+}
+
+/// All templates, sorted by URL. One that cannot be read does not hide the others.
+pub async fn templates(store: &dyn Store, use_: CredentialUse) -> Result<Vec<Template>, ApiError> {
     let secrets = match use_ {
         CredentialUse::Read => store.secrets_of_type(CREDENTIALS).await?,
         CredentialUse::Write => store.secrets_of_type(WRITE_CREDENTIALS).await?,
     };
-    let read = |secret: SecretRecord| match parse_template(&secret) {
-        Ok(creds) => Some((secret, creds)),
-        Err(e) => {
-            tracing::warn!(error = %e, "a credential template is left out");
-            None
-        }
-    };
-    let mut all: Vec<_> = secrets.into_iter().filter_map(read).collect();
-    all.sort_by(|(_, a), (_, b)| a.url.cmp(&b.url));
+    let mut all = Vec::new();
+    for secret in secrets {
+        let (creds, is_faulty) = match parse_template(&secret) {
+            Ok(creds) => (creds, false),
+            Err(e) => {
+                tracing::warn!(error = %e, "a credential template is not used");
+                (parse_faulty_template(&secret)?, true)
+            }
+        };
+        all.push(Template {
+            secret,
+            creds,
+            is_faulty,
+        });
+    }
+    all.sort_by(|a, b| a.creds.url.cmp(&b.creds.url));
     Ok(all)
 }
 
@@ -288,17 +329,37 @@ pub async fn repository(
     with_inherited(store, CredentialUse::Read, found).await
 }
 
+/// # Errors
+/// The Secret of the repository cannot be read. This is not for those who may not see it.
+pub fn usable(repository: &Repository) -> Result<(), ApiError> {
+    let Some(fault) = repository.fault() else {
+        return Ok(());
+    };
+    Err(ApiError::invalid(format!(
+        "unable to get repository {:?}: {fault}",
+        shown_url(&repository.repo)
+    )))
+}
+
 /// Adds credentials from the template with the longest matching path if the repository has none.
 pub async fn with_inherited(
     store: &dyn Store,
     use_: CredentialUse,
     mut repository: Repository,
 ) -> Result<Repository, ApiError> {
-    if !repository.has_credentials() {
+    // One whose own Secret has a fault is not used with the credentials of others.
+    if !repository.has_credentials() && repository.fault().is_none() {
         let templates = templates(store, use_).await?;
-        let creds = templates.iter().map(|(_, creds)| creds);
-        if let Some(template) = best_template(&repository.repo, creds, |t| t.url.as_str()) {
-            repository.inherit(template);
+        // Of several for the same URL the last one counts: a good one goes on being used.
+        let (faulty, good): (Vec<_>, Vec<_>) = templates.iter().partition(|t| t.is_faulty);
+        let ordered = faulty.into_iter().chain(good);
+        match best_template(&repository.repo, ordered, |t| t.creds.url.as_str()) {
+            // Another template is not meant for it.
+            Some(template) if template.is_faulty => {
+                repository = repository.with_fault(FAULT.to_owned());
+            }
+            Some(template) => repository.inherit(&template.creds),
+            None => {}
         }
     }
     Ok(repository)

@@ -112,10 +112,14 @@ impl Reach {
         &self,
         guard: &Guard,
     ) -> BoxStream<'static, (SetEvent, Authorized<Arc<ApplicationSet>, Get>)> {
-        let guard = guard.clone();
+        let (guard, store) = (guard.clone(), self.store.clone());
         let seen = move |event: SetEvent| {
-            let granted = guard.grant(event.set.clone()).ok().map(|set| (event, set));
-            futures::future::ready(granted)
+            // As in lists: there are none where none may be.
+            let granted = store
+                .permits(&event.set.metadata.namespace)
+                .then(|| guard.grant(event.set.clone()).ok())
+                .flatten();
+            futures::future::ready(granted.map(|set| (event, set)))
         };
         self.sets.watch().filter_map(seen).boxed()
     }

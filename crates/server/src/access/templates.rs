@@ -35,6 +35,8 @@ impl CredentialUse {
 pub(crate) struct StoredTemplate<A> {
     secret: SecretRecord,
     pub creds: Authorized<RepoCreds, A>,
+    /// The Secret cannot be read: these are not all the credentials in it.
+    pub is_faulty: bool,
 }
 
 impl Reach {
@@ -45,10 +47,22 @@ impl Reach {
         use_: CredentialUse,
     ) -> Result<Vec<Authorized<RepoCreds, Get>>, ApiError> {
         let all = secrets::templates(self.store.as_ref(), use_).await?;
+        // Without a URL it applies to nothing, and no call could name it.
+        let is_named = |template: &secrets::Template| {
+            let is_named = !template.creds.url.is_empty();
+            if !is_named {
+                let secret = &template.secret.name;
+                tracing::warn!(secret, "a credential template without a URL is left out");
+            }
+            is_named
+        };
         let seen = all
             .into_iter()
-            .filter(|(_, creds)| use_.ask::<Get>(guard, &creds.url).is_ok());
-        Ok(seen.map(|(_, creds)| Authorized::new(creds)).collect())
+            .filter(is_named)
+            .filter(|template| use_.ask::<Get>(guard, &template.creds.url).is_ok());
+        Ok(seen
+            .map(|template| Authorized::new(template.creds))
+            .collect())
     }
 
     /// The template stored for this URL. Policies are asked about the URL as it is stored, so that
@@ -62,17 +76,18 @@ impl Reach {
         let all = secrets::templates(self.store.as_ref(), use_).await?;
         let same: Vec<_> = all
             .into_iter()
-            .filter(|(_, creds)| same_repository(&creds.url, url))
+            .filter(|template| same_repository(&template.creds.url, url))
             .collect();
-        let exact = same.iter().position(|(_, creds)| creds.url == url);
-        let Some((secret, creds)) = same.into_iter().nth(exact.unwrap_or(0)) else {
+        let exact = same.iter().position(|template| template.creds.url == url);
+        let Some(template) = same.into_iter().nth(exact.unwrap_or(0)) else {
             use_.ask::<A>(guard, url)?;
             return Ok(None);
         };
-        use_.ask::<A>(guard, &creds.url)?;
+        use_.ask::<A>(guard, &template.creds.url)?;
         Ok(Some(StoredTemplate {
-            secret,
-            creds: Authorized::new(creds),
+            secret: template.secret,
+            creds: Authorized::new(template.creds),
+            is_faulty: template.is_faulty,
         }))
     }
 

@@ -600,7 +600,7 @@ fn entry(line: &[u8], pod: &str) -> LogEntry {
     };
     LogEntry {
         content: content.to_owned(),
-        time_stamp: Some(time.into()),
+        time_stamp: time.into(),
         last: false,
         time_stamp_str: time_text,
         pod_name: pod.to_owned(),

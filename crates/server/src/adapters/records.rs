@@ -1,7 +1,8 @@
 //! [`RecordStore`]: Applications, projects, settings and Secrets through `cluster::records`.
 
 use crate::ports::{
-    ConfigMapRecord, EventRecord, SecretRecord, Store, StoreError, StoreEvent, StoreResult,
+    ConfigMapRecord, EventRecord, SecretData, SecretRecord, Store, StoreError, StoreEvent,
+    StoreResult,
 };
 use async_trait::async_trait;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -118,6 +119,16 @@ fn without_empty_status(mut object: Object, app: &Application) -> Object {
         object.0.remove("status");
     }
     object
+}
+
+/// What became of a change of an object that was read before.
+fn changed_since<T>(written: Result<T, Error>) -> StoreResult<()> {
+    match written.map_err(StoreError::from) {
+        Ok(_) => Ok(()),
+        // Somebody else created or deleted it after it was read.
+        Err(StoreError::AlreadyExists(e) | StoreError::NotFound(e)) => Err(StoreError::Conflict(e)),
+        Err(e) => Err(e),
+    }
 }
 
 fn secret_record(object: &Object) -> SecretRecord {
@@ -385,14 +396,7 @@ impl Store for RecordStore {
             let patch = json!({"metadata": {"resourceVersion": version}, "data": values});
             store.merge_patch(namespace, name, &patch).await
         };
-        match written.map_err(StoreError::from) {
-            Ok(_) => Ok(()),
-            // Somebody else created or deleted it after it was read.
-            Err(StoreError::AlreadyExists(e) | StoreError::NotFound(e)) => {
-                Err(StoreError::Conflict(e))
-            }
-            Err(e) => Err(e),
-        }
+        changed_since(written)
     }
 
     async fn secret(&self, name: &str) -> StoreResult<SecretRecord> {
@@ -477,6 +481,38 @@ impl Store for RecordStore {
             .merge_patch(&self.records.namespace, name, &json!({"data": data}))
             .await?;
         Ok(())
+    }
+
+    async fn read_secret(&self, name: &str) -> StoreResult<(SecretData, String)> {
+        let store = &self.records.secrets;
+        let Some(record) = store.fetch(&self.records.namespace, name).await? else {
+            return Ok((SecretData::new(), String::new()));
+        };
+        let version = record.meta.resource_version.clone();
+        Ok((secret_record(&record.object()?).data, version))
+    }
+
+    async fn change_secret(
+        &self,
+        name: &str,
+        version: &str,
+        values: &BTreeMap<String, Option<Vec<u8>>>,
+    ) -> StoreResult<()> {
+        let (namespace, store) = (&self.records.namespace, &self.records.secrets);
+        let encoded = |value: &Option<Vec<u8>>| value.as_ref().map(|value| STANDARD.encode(value));
+        let values: BTreeMap<_, _> = values.iter().map(|(k, v)| (k, encoded(v))).collect();
+        let written = if version.is_empty() {
+            let data: BTreeMap<_, _> = values.iter().filter(|(_, v)| v.is_some()).collect();
+            let labels = json!({PART_OF_LABEL: "argocd"});
+            let metadata = json!({"name": name, "namespace": namespace, "labels": labels});
+            let new = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": data});
+            let new = Object::from_value(new).map_err(|e| StoreError::Invalid(e.to_string()))?;
+            store.create(&new).await
+        } else {
+            let patch = json!({"metadata": {"resourceVersion": version}, "data": values});
+            store.merge_patch(namespace, name, &patch).await
+        };
+        changed_since(written)
     }
 
     async fn delete_secret(&self, name: &str) -> StoreResult<()> {

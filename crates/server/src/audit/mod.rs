@@ -12,6 +12,7 @@ mod log;
 mod record;
 mod refusals;
 mod store;
+mod work;
 
 pub use log::AuditError;
 pub use record::{Asked, Change, Difference, Record, Verdict, Who};
@@ -40,7 +41,7 @@ use std::{
     },
 };
 use tiphys_rpc::{Call, Reply};
-use tracing::Instrument as _;
+use work::Work;
 
 /// Most permissions and objects of one record.
 const MAX_ASKED: usize = 32;
@@ -136,21 +137,6 @@ pub(crate) fn changes(call: &Call<State>) -> bool {
     (is_writing && !READING.contains(&rpc)) || SESSIONS.contains(&rpc)
 }
 
-/// Runs to its end, even where nobody waits for it any more: what changes something must neither be
-/// cut in half nor go unrecorded because a client's deadline has passed or its connection is gone.
-pub(crate) async fn unstopped<T: Send + 'static>(
-    work: impl Future<Output = T> + Send + 'static,
-) -> T {
-    match tokio::spawn(work.in_current_span()).await {
-        Ok(done) => done,
-        Err(e) => match e.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is shutting down, so nobody waits for the result.
-            Err(_) => std::future::pending().await,
-        },
-    }
-}
-
 /// Writes the records.
 pub(crate) struct Audit {
     log: Option<Arc<Log>>,
@@ -158,6 +144,8 @@ pub(crate) struct Audit {
     events: Option<(Arc<dyn Store>, String)>,
     refusals: Refusals,
     failures: AtomicU64,
+    /// What must not be cut off, also where nothing is recorded.
+    pub work: Work,
 }
 
 impl Audit {
@@ -177,6 +165,7 @@ impl Audit {
             events: options.events.then(|| (store, namespace.to_owned())),
             refusals: Refusals::default(),
             failures: AtomicU64::new(0),
+            work: Work::default(),
         })
     }
 
@@ -196,10 +185,14 @@ impl Audit {
         caller: &Caller,
         answer: BoxFuture<'static, Result<Reply, ApiError>>,
     ) -> BoxFuture<'static, Result<Reply, ApiError>> {
+        let (rpc, is_change) = (call.rpc.clone(), changes(call));
+        let answer = match is_change {
+            true => until_cut_off(state.clone(), answer),
+            false => answer,
+        };
         if !state.audit.is_on() {
             return answer;
         }
-        let (rpc, is_change) = (call.rpc.clone(), changes(call));
         let caller = caller.clone();
         Box::pin(async move {
             let audit = &state.audit;
@@ -273,7 +266,9 @@ impl Audit {
         source: IpAddr,
     ) -> Result<(), AuditError> {
         let audit = self.clone();
-        unstopped(async move { audit.ended(record, error.as_ref(), source).await }).await
+        let name = record.call.clone();
+        let written = async move { audit.ended(record, error.as_ref(), source).await };
+        self.work.unstopped(&name, written).await
     }
 
     async fn ended(
@@ -355,6 +350,23 @@ impl Audit {
             tracing::error!(%error, "AUDIT: a record is not there as an Event");
         }
     }
+}
+
+/// The answer, or that the server ends without it: then there is a record of it all the same.
+fn until_cut_off(
+    state: Arc<State>,
+    answer: BoxFuture<'static, Result<Reply, ApiError>>,
+) -> BoxFuture<'static, Result<Reply, ApiError>> {
+    Box::pin(async move {
+        tokio::select! {
+            biased;
+            reply = answer => reply,
+            () = state.audit.work.cut_off() => {
+                let why = "the server ended before this was done, and it may be done in part";
+                Err(ApiError::new(Code::Aborted, why))
+            }
+        }
+    })
 }
 
 /// A record in one line.

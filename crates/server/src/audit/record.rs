@@ -93,7 +93,7 @@ impl Who {
         let how = match (claims.is_local(), claims.project_role().is_some()) {
             (false, _) => "provider",
             (true, true) => "project token",
-            (true, false) if claims.sub.ends_with(":apiKey") => "token",
+            (true, false) if claims.capability() == "apiKey" => "token",
             (true, false) => "session",
         };
         let issuer = if claims.is_local() {

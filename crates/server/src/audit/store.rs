@@ -8,8 +8,8 @@ use super::{
 use crate::{
     ApiError,
     ports::{
-        ConfigMapRecord, EventRecord, IsFollowed, SecretRecord, SetEvent, Sets, Store, StoreEvent,
-        StoreResult,
+        ConfigMapRecord, EventRecord, IsFollowed, SecretData, SecretRecord, SetEvent, Sets, Store,
+        StoreEvent, StoreResult,
     },
 };
 use async_trait::async_trait;
@@ -217,6 +217,22 @@ impl Store for RecordedStore {
     ) -> StoreResult<()> {
         self.0.set_in_secret(name, values).await?;
         change(UPDATED, "Secret", ("", name), keys(values.keys()));
+        Ok(())
+    }
+
+    async fn read_secret(&self, name: &str) -> StoreResult<(SecretData, String)> {
+        self.0.read_secret(name).await
+    }
+
+    async fn change_secret(
+        &self,
+        name: &str,
+        version: &str,
+        values: &BTreeMap<String, Option<Vec<u8>>>,
+    ) -> StoreResult<()> {
+        self.0.change_secret(name, version, values).await?;
+        let done = if version.is_empty() { CREATED } else { UPDATED };
+        change(done, "Secret", ("", name), keys(values.keys()));
         Ok(())
     }
 

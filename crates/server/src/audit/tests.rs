@@ -186,6 +186,7 @@ async fn nothing_is_changed_while_the_disk_is_full_and_no_record_is_lost() {
         events: None,
         refusals: Refusals::default(),
         failures: AtomicU64::new(0),
+        work: Work::default(),
     };
     assert_eq!(audit.ready().await, Ok(()));
     let open = |path: &Path| {

@@ -13,7 +13,7 @@ pub(crate) use accounts::{read as read_accounts, secret_key};
 pub(crate) use checks::{Attempt, PasswordChecks};
 pub use limits::{AttemptDecision, FailureLimits, Limits};
 pub use password::{hash_password, new_password};
-pub(crate) use revoked::Revoked;
+pub(crate) use revoked::{Revoked, revoked_until};
 pub use token::{Claims, new_signing_key};
 
 use std::net::IpAddr;

@@ -13,20 +13,18 @@ const MOST: usize = 100_000;
 #[derive(Default)]
 pub struct Revoked(Mutex<BTreeMap<String, i64>>);
 
+/// When a token expires by its value in the record; never if that cannot be read.
+pub fn revoked_until(value: &[u8]) -> i64 {
+    let text = std::str::from_utf8(value).ok();
+    text.and_then(|text| text.parse().ok()).unwrap_or(i64::MAX)
+}
+
 impl Revoked {
     /// Reads the revoked tokens from the record's values.
     pub fn read(data: &BTreeMap<String, Vec<u8>>) -> Self {
-        let expiry = |value: &[u8]| {
-            std::str::from_utf8(value)
-                .ok()
-                .and_then(|text| text.parse().ok())
-                .unwrap_or(i64::MAX)
-        };
-        Self(Mutex::new(
-            data.iter()
-                .map(|(id, value)| (id.clone(), expiry(value)))
-                .collect(),
-        ))
+        let all = data.iter();
+        let all = all.map(|(id, value)| (id.clone(), revoked_until(value)));
+        Self(Mutex::new(all.collect()))
     }
 
     pub fn contains(&self, id: &str) -> bool {

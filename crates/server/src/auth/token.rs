@@ -182,14 +182,12 @@ impl Claims {
         self.exp != 0 && self.exp <= now.as_second()
     }
 
-    /// The capability. Tokens of older Argo CD versions have none and count as a login.
-    pub fn capability(&self) -> &str {
-        if !self.is_local() {
+    /// The capability that the account needs. A token that does not say so was made for API calls.
+    pub fn capability(&self) -> &'static str {
+        if !self.is_local() || self.sub.split(':').nth(1) == Some("login") {
             return "login";
         }
-        self.sub
-            .split_once(':')
-            .map_or("login", |(_, capability)| capability)
+        "apiKey"
     }
 }
 
@@ -316,6 +314,20 @@ mod tests {
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).expect("a valid second")
+    }
+
+    #[test]
+    fn only_a_login_is_no_token_for_calls() {
+        for (sub, known) in [
+            ("bob:login", ("bob", "login")),
+            ("bob:login:more", ("bob", "login")),
+            ("bob:apiKey", ("bob", "apiKey")),
+            ("bob:fly", ("bob", "apiKey")),
+            ("bob", ("bob", "apiKey")),
+        ] {
+            let claims = Claims::token(sub.to_owned(), "id".to_owned(), 0, at(1000));
+            assert_eq!((claims.account(), claims.capability()), known, "{sub}");
+        }
     }
 
     #[test]

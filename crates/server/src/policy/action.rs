@@ -59,7 +59,7 @@ impl Action {
     /// The action as it appears in a question; `path` is empty for actions on a whole object.
     pub(crate) fn text(self, path: &str) -> String {
         match path {
-            "" => self.word().to_owned(),
+            "" => self.word().trim_end_matches('/').to_owned(),
             path => format!("{}/{path}", self.word().trim_end_matches('/')),
         }
     }

@@ -35,6 +35,11 @@ pub trait Enforcer: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// How often the policy has changed. The roles of projects are not counted.
+    fn revision(&self) -> u64 {
+        0
+    }
+
     /// Takes over the data of argocd-rbac-cm.
     fn update(&self, _data: &BTreeMap<String, String>) {}
 }

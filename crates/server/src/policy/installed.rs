@@ -22,6 +22,7 @@ pub struct PolicyEnforcer {
 struct Loaded {
     data: Option<BTreeMap<String, String>>,
     rbac: Option<Arc<Rbac>>,
+    revision: u64,
 }
 
 impl PolicyEnforcer {
@@ -70,6 +71,11 @@ impl Enforcer for PolicyEnforcer {
         groups.into_iter().map(str::to_owned).collect()
     }
 
+    fn revision(&self) -> u64 {
+        let loaded = self.loaded.read().unwrap_or_else(PoisonError::into_inner);
+        loaded.revision
+    }
+
     fn update(&self, data: &BTreeMap<String, String>) {
         let mut loaded = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
         if loaded.data.as_ref() == Some(data) {
@@ -87,6 +93,7 @@ impl Enforcer for PolicyEnforcer {
         match Rbac::new(true, settings) {
             Ok(rbac) => {
                 loaded.rbac = Some(Arc::new(rbac));
+                loaded.revision += 1;
                 warn_of(&findings, data);
             }
             Err(fault) => {

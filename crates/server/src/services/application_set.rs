@@ -244,10 +244,19 @@ pub async fn create(
         set.status.resources = resources.collect();
         return Ok(set);
     }
+    let known = &q.resource_version;
+    if q.upsert && !q.restore && !known.is_empty() {
+        // Only what exists has a version: nothing is created.
+        return replace(&state, &guard, &set, Existing::Of(known)).await;
+    }
     let created = match state.reach.create_set(&set).await {
         Ok(created) => created,
         Err(StoreError::AlreadyExists(_)) => {
-            return replace(&state, &guard, &set, q.upsert).await;
+            let existing = match q.upsert {
+                true => Existing::Any,
+                false => Existing::Same,
+            };
+            return replace(&state, &guard, &set, existing).await;
         }
         Err(e) => return Err(ApiError::from(e).context("error creating ApplicationSet")),
     };
@@ -283,15 +292,31 @@ async fn with_passwords(
     checked(state, guard, Some(complete)).await
 }
 
+/// The existing set that a sent one may replace.
+#[derive(Clone, Copy, PartialEq)]
+enum Existing<'a> {
+    /// None that differs.
+    Same,
+    Any,
+    /// The one of this version.
+    Of(&'a str),
+}
+
 /// The set exists: it is the same, or it is replaced.
 async fn replace(
     state: &State,
     guard: &Guard,
     new: &Authorized<ApplicationSet, Create>,
-    upsert: bool,
+    replaced: Existing<'_>,
 ) -> Result<ApplicationSet, ApiError> {
     let existing = state.reach.existing_set(new).await?;
     let (old, wanted) = (&existing.metadata, &new.metadata);
+    if matches!(replaced, Existing::Of(version) if version != old.resource_version) {
+        return Err(ApiError::new(
+            Code::Aborted,
+            format!("ApplicationSet '{}' was changed meanwhile", wanted.name),
+        ));
+    }
     if existing.spec == new.spec
         && old.labels == wanted.labels
         && old.annotations == wanted.annotations
@@ -299,7 +324,7 @@ async fn replace(
     {
         return Ok(existing);
     }
-    if !upsert {
+    if replaced == Existing::Same {
         return Err(ApiError::invalid(
             "existing ApplicationSet spec is different, use upsert flag to force update",
         ));

@@ -77,7 +77,7 @@ pub(crate) async fn create(
         state.reach.create_template(&guard, use_, &creds).await?;
         return Ok(brief(&creds.url));
     };
-    if *existing.creds == creds {
+    if *existing.creds == creds && !existing.is_faulty {
         return Ok(brief(&creds.url));
     }
     if !q.upsert {

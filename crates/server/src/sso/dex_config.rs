@@ -324,9 +324,17 @@ impl Resolver<'_> {
         match self.secrets.get(key) {
             Some(_) if self.hides => HIDDEN.clone_into(text),
             Some(secret) => *text = escaped(secret.trim()),
+            // A password of `staticPasswords`, where Dex replaces nothing.
+            None if !escapes && is_bcrypt(text) => {}
             None => self.unresolved.push(path.to_owned()),
         }
     }
+}
+
+/// Whether it is a hash of bcrypt, all of which begin with a dollar sign.
+fn is_bcrypt(text: &str) -> bool {
+    let kinds = ["$2a$", "$2b$", "$2x$", "$2y$"];
+    text.len() == 60 && kinds.iter().any(|kind| text.starts_with(kind))
 }
 
 /// Hides what is a secret by its name.

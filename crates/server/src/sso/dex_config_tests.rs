@@ -292,3 +292,18 @@ fn what_cannot_be_used_is_named() {
     let fault = DexConfiguration::of(&input, &options(true)).err();
     assert_eq!(fault, Some(DexFault::NoSigningKey));
 }
+
+#[test]
+fn the_hash_of_a_password_refers_to_nothing() {
+    let hash = "$2a$10$2b2cU8CPhOTaGrs1HRQuAueS7JTT5ZHsHSzYiFPm1leZck7Mc8T4W";
+    let users = format!("{GITHUB}staticPasswords: [{{email: a, hash: {hash}}}]\n");
+    let with_users = made(&users);
+    assert!(with_users.unresolved().is_empty());
+    let user = &read(&with_users.text())["staticPasswords"][0];
+    assert_eq!(user["hash"], hash);
+    assert!(!with_users.shown().contains(hash));
+    // In a connector, Dex would take it for variables.
+    let secret = format!("connectors: [{{type: github, config: {{clientSecret: {hash}}}}}]\n");
+    let expected = ["connectors[0].config.clientSecret"];
+    assert_eq!(made(&secret).unresolved(), expected);
+}

@@ -60,6 +60,17 @@ impl SignIn {
         }
     }
 
+    fn has(&self, is_it: impl Fn(&str) -> bool) -> bool {
+        let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        tokens.iter().any(|(id, _)| is_it(id))
+    }
+
+    /// Whether one of them may still be valid.
+    fn lasts(&self, now: Timestamp) -> bool {
+        let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        tokens.iter().any(|(_, ends)| *ends > now.as_second())
+    }
+
     fn tokens(&self) -> Vec<(String, i64)> {
         let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         tokens.clone()
@@ -128,6 +139,22 @@ impl Refreshes {
         entries.retain(|_, entry| !entry.sign_in.is_over());
         entry.sign_in.tokens()
     }
+
+    /// Forgets each sign-in one of whose tokens was revoked: the tokens that came of them. Those
+    /// all of whose tokens have expired are forgotten, too.
+    fn sweep(&self, is_revoked: impl Fn(&str) -> bool, now: Timestamp) -> Vec<(String, i64)> {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ended = Vec::new();
+        for sign_in in entries.values().map(|entry| &entry.sign_in) {
+            // Several entries share one.
+            if sign_in.has(&is_revoked) && !sign_in.is_over.swap(true, Ordering::SeqCst) {
+                ended.extend(sign_in.tokens());
+            }
+        }
+        // Who signs out may show one that has expired, and ends those that took its place.
+        entries.retain(|_, Entry { sign_in, .. }| !sign_in.is_over() && sign_in.lasts(now));
+        ended
+    }
 }
 
 impl Sso {
@@ -154,6 +181,21 @@ impl Sso {
             .map(|entry| entry.sign_in.tokens())
             .unwrap_or_default();
         tokens.into_iter().map(|(id, _)| id).collect()
+    }
+
+    /// Whether this server has given tokens in place of others, or may.
+    pub(crate) fn has_sign_ins(&self) -> bool {
+        !self.refreshes.is_empty()
+    }
+
+    /// Forgets the sign-ins that ended at another server, which knew only one of their tokens: the
+    /// ids of them all, and when they expire, in seconds.
+    pub(crate) fn ended_elsewhere(
+        &self,
+        is_revoked: impl Fn(&str) -> bool,
+        now: Timestamp,
+    ) -> Vec<(String, i64)> {
+        self.refreshes.sweep(is_revoked, now)
     }
 
     /// An ID token to use in place of one, if there is a refresh token for it and the provider
@@ -259,5 +301,31 @@ mod tests {
         assert!(!refreshes.insert(&third, "r".to_owned(), &sign_in, now));
         assert!(refreshes.get(&third).is_none());
         assert!(refreshes.get(&other).is_some());
+        // Another server ends one of which there are two tokens.
+        let sign_in = Arc::default();
+        for id in ["4", "5"] {
+            assert!(refreshes.insert(&claims(id, 1300), "r".to_owned(), &sign_in, now));
+        }
+        let mut swept = refreshes.sweep(|id| id == "5", now);
+        swept.sort();
+        assert_eq!(swept, [("4".to_owned(), 1300), ("5".to_owned(), 1300)]);
+        assert!(refreshes.get(&claims("4", 1300)).is_none());
+        assert!(refreshes.sweep(|id| id == "5", now).is_empty());
+        assert!(refreshes.get(&other).is_some());
+        // One that has expired is known as long as one that took its place may be valid.
+        let sign_in = Arc::default();
+        for (id, ends) in [("6", 1100), ("7", 1300)] {
+            assert!(refreshes.insert(&claims(id, ends), "r".to_owned(), &sign_in, now));
+        }
+        for (second, is_known) in [
+            (1099, [true, true]),
+            (1100, [false, true]),
+            (1300, [false, false]),
+        ] {
+            assert!(refreshes.sweep(|_| false, at(second)).is_empty());
+            let known = [&other, &claims("6", 1100)].map(|of| refreshes.get(of).is_some());
+            assert_eq!(known, is_known, "{second}");
+        }
+        assert!(refreshes.is_empty());
     }
 }

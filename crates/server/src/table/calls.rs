@@ -89,7 +89,8 @@ fn small() -> Vec<Call<State>> {
             "account.AccountService/CanI",
             &["GET /api/v1/account/can-i/{resource}/{action}/{subresource=**}"],
             account::can_i,
-        ),
+        )
+        .with_decoded_paths(),
         unary(
             "account.AccountService/UpdatePassword",
             &["PUT /api/v1/account/password *"],

@@ -1,5 +1,6 @@
 //! Applications through gRPC and REST.
 
+mod deltas;
 mod projects;
 mod resources;
 mod server_side_diff;

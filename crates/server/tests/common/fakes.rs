@@ -5,6 +5,7 @@ use futures::{StreamExt as _, stream::BoxStream};
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, Ordering},
@@ -12,9 +13,8 @@ use std::{
     time::Duration,
 };
 use tiphys_api::{
-    AppProject, Application, ApplicationSet,
+    AppProject, Application,
     cluster::ClusterInfo,
-    constants::APPLICATION_SET_REFRESH,
     repository::{ChartDetails, OCIMetadata, Repository, RevisionMetadata},
     resource::{ApplicationTree, ResourceDiff},
     rpc::{
@@ -32,7 +32,6 @@ use tiphys_apimachinery::{
         json_merge,
     },
 };
-use tiphys_appset::{Answer, ClusterSecret, Facts, Need, NeedError, follows};
 use tiphys_engine::{
     project,
     spec::{self, Destination},
@@ -41,9 +40,9 @@ use tiphys_engine::{
 use tiphys_server::{
     ApiError,
     ports::{
-        ClusterVersions, ConfigMapRecord, DiffPair, Ended, EventRecord, IsFollowed, Live, LiveRef,
-        LogOptions, NewToken, NotRendered, Propagation, RenderRequest, RenderedManifests,
-        SecretRecord, SetEvent, Sets, Shell, Sources, Store, StoreError, StoreEvent, StoreResult,
+        ClusterVersions, ConfigMapRecord, DiffPair, Ended, EventRecord, Live, LiveRef, LogOptions,
+        NewToken, NotRendered, Propagation, RenderRequest, RenderedManifests, SecretData,
+        SecretRecord, Shell, Sources, Store, StoreError, StoreEvent, StoreResult,
     },
 };
 use tokio::{
@@ -65,9 +64,13 @@ struct Inner {
 pub struct FakeStore {
     inner: Mutex<Inner>,
     changes: broadcast::Sender<StoreEvent>,
-    /// How many patches to answer with a conflict before they succeed.
+    /// How many patches, or changes of Secrets, to answer with a conflict before they succeed.
     pub conflicts: Mutex<u32>,
-    /// How many writes of whole Secrets to refuse before they succeed.
+    /// Who writes to it keeps Applications from being created.
+    pub creating: tokio::sync::RwLock<()>,
+    /// Notified when an Application is to be created.
+    pub asked_to_create: tokio::sync::Notify,
+    /// How many writes of Secrets to refuse before they succeed.
     pub refused_secrets: Mutex<u32>,
     /// Namespaces other than `argocd` where Applications are allowed.
     pub permitted: Mutex<Vec<String>>,
@@ -94,6 +97,8 @@ impl Default for FakeStore {
             inner: Mutex::default(),
             changes: broadcast::Sender::new(1024),
             conflicts: Mutex::default(),
+            creating: tokio::sync::RwLock::default(),
+            asked_to_create: tokio::sync::Notify::default(),
             refused_secrets: Mutex::default(),
             permitted: Mutex::default(),
             config: Mutex::default(),
@@ -103,7 +108,23 @@ impl Default for FakeStore {
     }
 }
 
+/// A version of a Secret, which is another one as soon as its values are others.
+fn version_of(data: &SecretData) -> String {
+    let mut hasher = DefaultHasher::new();
+    data.hash(&mut hasher);
+    hasher.finish().to_string()
+}
+
 impl FakeStore {
+    fn may_write_secret(&self) -> StoreResult<()> {
+        let mut refused = self.refused_secrets.lock().expect("not poisoned");
+        if *refused > 0 {
+            *refused -= 1;
+            return Err(StoreError::Unavailable("try again".into()));
+        }
+        Ok(())
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().expect("not poisoned")
     }
@@ -189,6 +210,8 @@ impl Store for FakeStore {
     }
 
     async fn create_app(&self, app: &Application) -> StoreResult<Application> {
+        self.asked_to_create.notify_one();
+        let _permitted = self.creating.read().await;
         let mut inner = self.lock();
         let key = qualified(&app.metadata.namespace, &app.metadata.name);
         if inner.apps.contains_key(&key) {
@@ -404,11 +427,7 @@ impl Store for FakeStore {
 
     async fn put_secret(&self, secret: &SecretRecord) -> StoreResult<()> {
         super::keys_are_valid(&secret.data)?;
-        let mut refused = self.refused_secrets.lock().expect("not poisoned");
-        if *refused > 0 {
-            *refused -= 1;
-            return Err(StoreError::Unavailable("try again".into()));
-        }
+        self.may_write_secret()?;
         self.lock()
             .secrets
             .insert(secret.name.clone(), secret.clone());
@@ -428,6 +447,47 @@ impl Store for FakeStore {
             .ok_or_else(|| StoreError::NotFound("not found".into()))?;
         secret.data.extend(values.clone());
         Ok(())
+    }
+
+    async fn read_secret(&self, name: &str) -> StoreResult<(SecretData, String)> {
+        let inner = self.lock();
+        let data = inner.secrets.get(name).map(|secret| secret.data.clone());
+        let version = data.as_ref().map(version_of).unwrap_or_default();
+        Ok((data.unwrap_or_default(), version))
+    }
+
+    async fn change_secret(
+        &self,
+        name: &str,
+        version: &str,
+        values: &BTreeMap<String, Option<Vec<u8>>>,
+    ) -> StoreResult<()> {
+        self.may_write_secret()?;
+        let mut conflicts = self.conflicts.lock().expect("not poisoned");
+        let mut inner = self.lock();
+        if *conflicts > 0 {
+            *conflicts -= 1;
+            // Somebody else writes it just now.
+            let secret = inner.secrets.entry(name.to_owned()).or_default();
+            let other = format!("other-{conflicts}");
+            secret.data.insert(other, i64::MAX.to_string().into_bytes());
+        }
+        let now = inner
+            .secrets
+            .get(name)
+            .map(|secret| version_of(&secret.data));
+        if now.unwrap_or_default() != version {
+            let why = "the object has been modified";
+            return Err(StoreError::Conflict(why.into()));
+        }
+        let secret = inner.secrets.entry(name.to_owned()).or_default();
+        for (key, value) in values {
+            match value {
+                Some(value) => secret.data.insert(key.clone(), value.clone()),
+                None => secret.data.remove(key),
+            };
+        }
+        super::keys_are_valid(&secret.data)
     }
 
     async fn delete_secret(&self, name: &str) -> StoreResult<()> {
@@ -861,134 +921,5 @@ impl Sources for FakeSources {
             name: "web".into(),
             versions: vec!["1.0.0".into()],
         }])
-    }
-}
-
-/// ApplicationSets in memory, with one cluster `c1`. Generating answers with one Application for each element of the lists
-/// of a set.
-#[derive(Default)]
-pub struct FakeSets(Mutex<BTreeMap<String, ApplicationSet>>);
-
-impl FakeSets {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, ApplicationSet>> {
-        self.0.lock().expect("not poisoned")
-    }
-
-    fn store(&self, set: &ApplicationSet) -> ApplicationSet {
-        let mut sets = self.lock();
-        let mut set = set.clone();
-        set.metadata.uid = format!("uid-{}", set.metadata.name);
-        set.metadata.resource_version = (sets.len() + 1).to_string();
-        sets.insert(set.metadata.name.clone(), set.clone());
-        set
-    }
-}
-
-#[async_trait]
-impl Sets for FakeSets {
-    fn list(&self) -> (Vec<Arc<ApplicationSet>>, String) {
-        let sets = self.lock();
-        (sets.values().cloned().map(Arc::new).collect(), "7".into())
-    }
-
-    async fn get(&self, _: &str, name: &str) -> StoreResult<ApplicationSet> {
-        let set = self.lock().get(name).cloned();
-        set.ok_or_else(|| StoreError::NotFound(format!("{name} not found")))
-    }
-
-    /// Every set that ends in `-gone` was deleted.
-    async fn deleted(&self, namespace: &str, name: &str) -> StoreResult<ApplicationSet> {
-        if !name.ends_with("-gone") {
-            return Err(StoreError::NotFound(format!("{name} is not kept")));
-        }
-        let set = serde_json::json!({
-            "metadata": {"name": name, "namespace": namespace},
-            "spec": {
-                "generators": [{"list": {"elements": [{"name": "a"}]}}],
-                "template": {
-                    "metadata": {"name": "{{name}}"},
-                    "spec": {
-                        "project": "default",
-                        "source": {"repoURL": "https://u:CANARY@example.com/r", "path": "."},
-                        "destination": {"server": "https://kubernetes.default.svc"},
-                    },
-                },
-            },
-        });
-        Ok(serde_json::from_value(set).expect("a set"))
-    }
-
-    async fn create(&self, set: &ApplicationSet) -> StoreResult<ApplicationSet> {
-        match self.lock().contains_key(&set.metadata.name) {
-            true => Err(StoreError::AlreadyExists("it exists".into())),
-            false => Ok(()),
-        }?;
-        Ok(self.store(set))
-    }
-
-    async fn update(&self, set: &ApplicationSet) -> StoreResult<ApplicationSet> {
-        Ok(self.store(set))
-    }
-
-    async fn delete(&self, _: &str, name: &str) -> StoreResult<()> {
-        self.lock().remove(name);
-        Ok(())
-    }
-
-    fn watch(&self) -> BoxStream<'static, SetEvent> {
-        futures::stream::pending().boxed()
-    }
-
-    async fn refresh(&self, _: &str, name: &str) -> StoreResult<()> {
-        let mut sets = self.lock();
-        let set = sets.get_mut(name);
-        let set = set.ok_or_else(|| StoreError::NotFound(format!("{name} not found")))?;
-        let annotations = &mut set.metadata.annotations;
-        annotations.insert(APPLICATION_SET_REFRESH.into(), "true".into());
-        Ok(())
-    }
-
-    async fn follows(&self, set: &ApplicationSet, is_it: IsFollowed) -> bool {
-        let mut facts = Facts::default();
-        loop {
-            let mut sources = tiphys_gocompat::sprig::Sources {
-                random: Box::new(|bytes| bytes.fill(7)),
-                now: Default::default(),
-                zone: || unreachable!("no set needs a zone"),
-            };
-            let found = follows(set, &facts, &mut sources, &|followed| is_it(followed));
-            let needs = facts.missing();
-            if needs.is_empty() {
-                return found.expect("the sets of tests are well-formed");
-            }
-            for need in needs {
-                let answer = match &need {
-                    Need::Clusters => Ok(Answer::Clusters(vec![ClusterSecret {
-                        name: "c1".into(),
-                        labels: [("fleet", "blue"), ("rev", "main")]
-                            .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                            .into(),
-                        ..ClusterSecret::default()
-                    }])),
-                    need => Err(NeedError::failed(format!("nobody answers {need:?}"))),
-                };
-                facts.add(need, answer);
-            }
-        }
-    }
-
-    async fn generate(&self, set: &ApplicationSet) -> Result<Vec<Application>, ApiError> {
-        let lists = set.spec.generators.iter().filter_map(|g| g.list.as_ref());
-        let elements = lists.flat_map(|list| &list.elements);
-        let app = |element: &tiphys_api::meta::Json| {
-            let mut app = Application::default();
-            app.metadata.name = element.value()["name"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned();
-            app.spec = set.spec.template.spec.clone().into();
-            app
-        };
-        Ok(elements.map(app).collect())
     }
 }

@@ -4,21 +4,24 @@
 
 pub mod charts;
 pub mod fakes;
+pub mod sets;
 
 use bytes::Bytes;
 use charts::FakeCatalog;
-use fakes::{FakeLive, FakeSets, FakeSources, FakeStore};
+use fakes::{FakeLive, FakeSources, FakeStore};
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::{client::legacy, rt::TokioExecutor};
 use serde_json::{Value, json};
+use sets::FakeSets;
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 use tiphys_server::{
     Assets, Deps, Options, Server, Tls,
     access::{AdminOnly, Enforcer, PolicyEnforcer},
     audit::{AuditError, AuditOptions},
-    ports::{SecretRecord, Sources, Store as _, StoreError},
+    ports::{SecretRecord, SharedSessions, Sources, Store as _, StoreError},
 };
+use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{metadata::MetadataValue, transport::Channel};
 use tonic_prost::ProstCodec;
@@ -54,6 +57,8 @@ pub struct World {
     pub connections: tiphys_listen::Connections,
     pub server: Server,
     pub stop: CancellationToken,
+    /// Ends when the server has.
+    pub serving: JoinHandle<std::io::Result<()>>,
     _stop: DropGuard,
 }
 
@@ -94,12 +99,18 @@ impl World {
 
     /// The same, with an audit log.
     pub async fn start_audited(config: &[(&str, &str)], audit: AuditOptions) -> Self {
+        Self::start_audited_with(config, audit, options_of_tests()).await
+    }
+
+    /// The same with other options.
+    pub async fn start_audited_with(
+        config: &[(&str, &str)],
+        audit: AuditOptions,
+        options: Options,
+    ) -> Self {
         let store = Arc::new(FakeStore::default());
         let enforcer = Arc::new(PolicyEnforcer::new(store.clone()));
-        let options = Options {
-            audit,
-            ..options_of_tests()
-        };
+        let options = Options { audit, ..options };
         Self::begun(
             store,
             (config, &[]),
@@ -217,12 +228,36 @@ impl World {
         world
     }
 
+    /// The same, which shares the ends of sessions in this way, too.
+    pub async fn again_with_sessions(&self, sessions: Arc<dyn SharedSessions>) -> Self {
+        let mut world = Self::serve_with(
+            (self.store.clone(), self.live.clone()),
+            Arc::new(FakeSources),
+            Options::default(),
+            Arc::new(AdminOnly),
+            Some(sessions),
+        )
+        .await;
+        world.token.clone_from(&self.token);
+        world
+    }
+
     async fn serve(
         store: Arc<FakeStore>,
         live: Arc<FakeLive>,
         sources: Arc<dyn Sources>,
         options: Options,
         enforcer: Arc<dyn Enforcer>,
+    ) -> Self {
+        Self::serve_with((store, live), sources, options, enforcer, None).await
+    }
+
+    async fn serve_with(
+        (store, live): (Arc<FakeStore>, Arc<FakeLive>),
+        sources: Arc<dyn Sources>,
+        options: Options,
+        enforcer: Arc<dyn Enforcer>,
+        sessions: Option<Arc<dyn SharedSessions>>,
     ) -> Self {
         let sets = Arc::new(FakeSets::default());
         let catalog = Arc::new(FakeCatalog::default());
@@ -232,7 +267,7 @@ impl World {
             sources,
             sets: sets.clone(),
             catalog: catalog.clone(),
-            sessions: None,
+            sessions,
             assets: Assets::new([("index.html", "text/html", "the page")]),
             options: Options {
                 refresh_timeout: Duration::from_secs(5),
@@ -247,7 +282,8 @@ impl World {
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let (connections, serving) = (server.connections(), server.clone());
-        tokio::spawn(async move { serving.serve(listener, Tls::Off, stopped).await });
+        let serving = async move { serving.serve(listener, Tls::Off, stopped).await };
+        let serving = tokio::spawn(serving);
         Self {
             store,
             live,
@@ -258,6 +294,7 @@ impl World {
             connections,
             server,
             stop: stop.clone(),
+            serving,
             _stop: stop.drop_guard(),
         }
     }

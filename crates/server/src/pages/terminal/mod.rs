@@ -83,18 +83,19 @@ impl Asked {
     }
 }
 
-/// Answers a request, where argocd-cm has `exec.enabled`.
+/// Answers a request of a caller who is known, where argocd-cm has `exec.enabled`.
 pub async fn handle(state: Arc<State>, request: Request<Body>) -> Response<Body> {
     let request = request.into_parts().0;
     let off = || refused(StatusCode::NOT_FOUND, "404 page not found");
-    let settings = state.settings.get().await;
-    if !settings.is_ok_and(|settings| settings.flag("exec.enabled")) {
-        return off();
-    }
+    // First: strangers need not know whether terminals are on.
     let guard = match guard(&state, &request, ACCESS).await {
         Ok(guard) => guard,
         Err(refusal) => return refusal,
     };
+    let settings = state.settings.get().await;
+    if !settings.is_ok_and(|settings| settings.flag("exec.enabled")) {
+        return off();
+    }
     let asked = match checked(&state, &guard, &request).await {
         Ok(asked) => asked,
         Err(refusal) => return refusal,

@@ -3,9 +3,10 @@
 
 use super::{audit, blocking_conditions, read::refresh};
 use crate::{
-    ApiError,
+    ApiError, Code,
     access::{
-        Authorized, DeleteResource, Followed, Get, Guard, UpdateResource, Verb, find, find_to,
+        Action, Authorized, DeleteResource, Followed, Get, Guard, UpdateResource, Verb, find,
+        find_to,
     },
     ports::{LiveRef, Propagation},
     server::State,
@@ -254,7 +255,21 @@ pub(super) async fn node<A: Verb>(
     q: &ApplicationResourceRequest,
 ) -> Result<(Authorized<Application, A>, AppProject, ResourceNode), ApiError> {
     let at = (q.app_namespace.as_deref(), q.name.as_str());
-    let (app, project) = find_to(state, guard, path, at, q.project.as_deref()).await?;
+    let find = |path| find_to::<A>(state, guard, path, at, q.project.as_deref());
+    let changes = matches!(A::ACTION, Action::UpdateResource | Action::DeleteResource);
+    let inherits = changes && state.settings.fresh().await?.resources_inherit()?;
+    // First whether the whole Application may be changed, where that is enough. If not, the audit
+    // record of a permitted call has this refusal, too: both questions were asked, as Argo CD asks
+    // them, and the rules for both are what explains the answer.
+    let found = match inherits {
+        true => Some(find("").await),
+        false => None,
+    };
+    let (app, project) = match found {
+        Some(Err(e)) if e.code == Code::PermissionDenied => find(path).await?,
+        Some(found) => found?,
+        None => find(path).await?,
+    };
     let tree = tree_of(state, &app, &project)
         .await
         .map_err(|e| e.context("error getting app resources"))?;

@@ -14,6 +14,7 @@ use futures::{
 use jiff::Timestamp;
 use std::{collections::BTreeSet, pin::Pin, sync::Arc, task::Poll, time::Duration};
 use tiphys_api::{
+    meta::Time,
     resource::{ApplicationTree, ResourceNode, ResourceRef},
     rpc::application::{ApplicationPodLogsQuery, LogEntry},
 };
@@ -137,16 +138,15 @@ fn ended(lines: Lines, until: Option<Timestamp>) -> Lines {
 
 /// Exact, where the message's time has whole seconds.
 fn time_of(line: &LogEntry) -> Timestamp {
-    let coarse = || line.time_stamp.as_ref().map(|t| t.timestamp());
-    let exact = line.time_stamp_str.parse().ok();
-    exact.or_else(coarse).unwrap_or_default()
+    let exact = line.time_stamp_str.parse();
+    exact.unwrap_or_else(|_| line.time_stamp.timestamp())
 }
 
 fn entry(pod: &str, content: String) -> LogEntry {
     let now = Timestamp::now();
     LogEntry {
         content,
-        time_stamp: Some(now.into()),
+        time_stamp: now.into(),
         last: false,
         time_stamp_str: now.to_string(),
         pod_name: pod.to_owned(),
@@ -157,7 +157,7 @@ fn entry(pod: &str, content: String) -> LogEntry {
 fn failure(content: String) -> LogEntry {
     LogEntry {
         content,
-        time_stamp: None,
+        time_stamp: Time::default(),
         last: false,
         time_stamp_str: "0001-01-01T00:00:00Z".to_owned(),
         pod_name: String::new(),
@@ -322,15 +322,29 @@ impl Filter {
 mod tests {
     use super::*;
     use futures::TryStreamExt as _;
+    use prost::Message as _;
     use serde_json::json;
 
     fn line(pod: &str, second: i64) -> Result<LogEntry, ApiError> {
         let time = Timestamp::from_second(second).expect("a time");
         Ok(LogEntry {
-            time_stamp: Some(time.into()),
+            time_stamp: time.into(),
             time_stamp_str: time.to_string(),
             ..entry(pod, format!("{pod}{second}"))
         })
+    }
+
+    /// A client of Go refuses a message that lacks a field, and reads the page's JSON as Go has it.
+    #[test]
+    fn a_log_that_cannot_be_read_has_every_field() {
+        let shown = failure("no such container".into());
+        let sent = shown.encode_to_vec();
+        // Field 2, with nothing in it.
+        assert!(sent.windows(2).any(|two| two == [0x12, 0]), "{sent:?}");
+        let shown = serde_json::to_value(shown).expect("JSON");
+        assert_eq!(shown["timeStamp"], serde_json::Value::Null);
+        let shown = serde_json::to_value(entry("web", String::new())).expect("JSON");
+        assert!(shown["timeStamp"].is_string(), "{shown}");
     }
 
     #[tokio::test(start_paused = true)]

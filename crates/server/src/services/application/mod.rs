@@ -4,6 +4,7 @@
 pub mod actions;
 pub mod audit;
 pub mod delete;
+mod deltas;
 pub mod files;
 pub mod live;
 pub mod log_file;

@@ -1,6 +1,7 @@
-//! Watch: the current Applications, or what changed since a version, then every change.
+//! Watch: the current Applications, or what changed since a version, then every change. Clients
+//! that ask for changes only get those of `deltas`.
 
-use super::{read::Filter, with_health};
+use super::{deltas, read::Filter, with_health};
 use crate::{
     ApiError, Code,
     access::{Authorized, Get, Guard, Seen, SeenEvents},
@@ -42,6 +43,10 @@ pub async fn watch(
     // Argo CD does not select by it here.
     filter.repo.clear();
     state.reach.ready().await;
+    let resume = q.resume.unwrap_or_default();
+    if q.delta == Some(true) || !resume.is_empty() {
+        return deltas::watch(state, guard, filter, &resume).await;
+    }
     let resource_version = q.resource_version.unwrap_or_default();
     let mut watch = Watch {
         events: state.reach.app_events(&guard),
@@ -148,6 +153,7 @@ async fn next(mut watch: Watch) -> Option<(Result<ApplicationWatchEvent, ApiErro
             let event = ApplicationWatchEvent {
                 type_: change.word().into(),
                 application: with_health(&watch.state, app.owned()).await,
+                delta: None,
             };
             return Some((Ok(event), watch));
         }

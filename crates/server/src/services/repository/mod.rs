@@ -66,6 +66,9 @@ async fn connection(
     repository: &Authorized<Repository, Get>,
     fresh: bool,
 ) -> ConnectionState {
+    if let Some(fault) = repository.fault() {
+        return failed(fault.to_owned());
+    }
     let key = (use_, repository.project.clone(), repository.repo.clone());
     if !fresh && let Some(known) = state.connections.get(&key) {
         return known;
@@ -80,13 +83,19 @@ async fn connect(
     use_: CredentialUse,
     repository: &Authorized<Repository, Get>,
 ) -> ConnectionState {
-    let tested = test(state, use_, repository).await;
-    let (status, message) = match tested {
-        Ok(()) => ("Successful", String::new()),
-        Err(e) => ("Failed", format!("Unable to connect to repository: {e}")),
-    };
+    match test(state, use_, repository).await {
+        Ok(()) => ConnectionState {
+            status: "Successful".into(),
+            attempted_at: Some(Timestamp::now().into()),
+            ..ConnectionState::default()
+        },
+        Err(e) => failed(format!("Unable to connect to repository: {e}")),
+    }
+}
+
+fn failed(message: String) -> ConnectionState {
     ConnectionState {
-        status: status.into(),
+        status: "Failed".into(),
         message,
         attempted_at: Some(Timestamp::now().into()),
     }
@@ -99,6 +108,9 @@ async fn test<A>(
     repository: &Authorized<Repository, A>,
 ) -> Result<(), ApiError> {
     let complete = state.reach.with_inherited(use_, repository).await?;
+    if let Some(fault) = complete.fault() {
+        return Err(ApiError::invalid(fault.to_owned()));
+    }
     state.reach.sources(&complete).test().await
 }
 
