@@ -29,18 +29,18 @@ browser: ui        ## the web UI in a real browser, following Git; says so when 
 	$(CARGO) build --bin tiphys
 	cd ui && npm test --silent && TIPHYS_BIN=$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/tiphys npm run --silent e2e
 
-# Nothing may be skipped here but what needs the genuine argocd (ARGOCD_CLI), which this repository does not build.
+# Nothing may be skipped here but what needs the genuine argocd (ARGOCD_CLI), which this repository does not build, or Dex where its module cannot be had.
 test-real:         ## the same scenarios against a real control plane (built on first use: 7 to 12 minutes)
 	scripts/control-plane build > /dev/null
-	TIPHYS_ALLOW_SKIP="$${TIPHYS_ALLOW_SKIP-$(if $(ARGOCD_CLI),,argocd)}" scripts/with-skips scripts/test-real
+	TIPHYS_ALLOW_SKIP="$${TIPHYS_ALLOW_SKIP-$(if $(ARGOCD_CLI),dex,dex,argocd)}" scripts/with-skips scripts/test-real
 
 test-kills:        ## the catalogue killed at 408 moments (`make test` has 24), and the controller at each write of each deletion
 	TIPHYS_KILLS=68 $(CARGO) test --workspace --test cli -- --nocapture catalog_kill
 	TIPHYS_FAULTS=all $(CARGO) test --workspace --test controllers -- --nocapture the_same_with_a_death_at_each_write
 
-# One after the other; several ranges may run side by side: `make test-seeds FIRST=5001 SEEDS=5000`.
+# Stopped and started again, it goes on where it was: `make test-seeds SEEDS=5000 FIRST=5001 JOBS=2`.
 test-seeds:        ## ApplicationSets, notifications and the hydrator under 20,000 seeds of faults (hours; SEEDS=N plays N, FIRST=S begins there)
-	TIPHYS_FAULTS=$(or $(SEEDS),20000) TIPHYS_SEED=$(or $(FIRST),1) $(CARGO) test --release --package tiphys-controllers --test controllers -- --nocapture _seeds::
+	SEEDS=$(or $(SEEDS),20000) FIRST=$(or $(FIRST),1) scripts/test-seeds
 
 test-kills-real:   ## the controller at each write of each deletion, on a real control plane (`make test-real` has a few)
 	scripts/control-plane build > /dev/null

@@ -66,7 +66,7 @@ enum Command {
 }
 
 fn program<C: Subcommand>() -> clap::Command {
-    commands::adapt(Cli::<C>::command())
+    flags::adapt(Cli::<C>::command())
 }
 
 fn parse<C: Subcommand>() -> Result<Cli<C>, clap::Error> {

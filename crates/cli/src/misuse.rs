@@ -2,11 +2,7 @@
 //!
 //! For Argo CD's commands it is what the `argocd` command prints, on standard output.
 
-use crate::{
-    client::exit,
-    commands::{ARGO_CD, plugin},
-    output, program_name,
-};
+use crate::{client::exit, commands::plugin, flags::ARGO_CD, output, program_name};
 use clap::{
     Arg, Command,
     error::{ContextKind, ErrorKind},
@@ -220,7 +216,7 @@ mod tests {
 
     #[test]
     fn flags_are_faulted_in_gos_words() {
-        let program = || crate::commands::adapt(Program::command());
+        let program = || crate::flags::adapt(Program::command());
         for (line, expected) in [
             (
                 "app get a --timeout abc",
@@ -267,7 +263,7 @@ mod tests {
             ("tiphys app sync a --prun", Some("--prune")),
             ("tiphys app list --zzzzzz", None),
         ] {
-            let e = crate::commands::adapt(Program::command())
+            let e = crate::flags::adapt(Program::command())
                 .try_get_matches_from(line.split(' '))
                 .expect_err("it is wrong");
             assert_eq!(meant(&e).as_deref(), expected, "{line}");

@@ -183,7 +183,9 @@ pub struct Session<'w> {
 
 impl<'w> Session<'w> {
     pub fn new(world: &'w World, proxy: &Proxy, name: &str) -> Self {
-        let password = world.tiphys.password().expect("it is shown");
+        let password = eventually(PATIENCE, "the password is shown", || {
+            world.tiphys.password().ok_or("it is not yet".to_owned())
+        });
         let folder = world.tiphys.data().expect("a folder of its own");
         let own = Self {
             world,

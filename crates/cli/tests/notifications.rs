@@ -1,7 +1,14 @@
 //! `tiphys admin notifications` on files.
 
 use serde_json::{Value, json};
-use std::{fs, process::Command};
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::TcpListener,
+    process::Command,
+    sync::mpsc,
+    thread,
+};
 use tempfile::TempDir;
 
 const CONFIG: &str = r#"
@@ -19,6 +26,9 @@ data:
   template.failed: |
     message: "{{.app.metadata.name}} failed: {{.app.status.operationState.message}}"
     email: {subject: Bad news}
+  template.quiet: |
+    message: ""
+    slack: {groupingKey: k}
 "#;
 const APP: &str = r#"
 apiVersion: argoproj.io/v1alpha1
@@ -69,6 +79,7 @@ on-failed  failed    app.status.operationState?.phase in ['Error', 'Failed']
     let templates = "\
 NAME    PREVIEW
 failed  {{.app.metadata.name}} failed: {{.app.status.operationState.message}}
+quiet   {\"slack\":{\"groupingKey\":\"k\"}}
 ";
     let notification = "email:\n  subject: Bad news\nmessage: 'shop failed: boom'\n";
     for (args, code, printed, told) in [
@@ -131,4 +142,41 @@ fn the_catalogue_is_a_configuration() {
         "{out}{err}"
     );
     assert_eq!(err, "");
+}
+
+#[test]
+fn messages_of_one_command_are_one_thread() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let (sender, receiver) = mpsc::channel();
+    // It ends with the test, whatever it is asked.
+    thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            let (mut text, mut part) = (String::new(), vec![0; 8192]);
+            while !text.ends_with("token=t") {
+                let read = stream.read(&mut part).expect("a request");
+                assert!(read > 0, "the request ends too early: {text}");
+                text.push_str(&String::from_utf8_lossy(&part[..read]));
+            }
+            sender.send(text).expect("the test goes on");
+            let body = r#"{"ok": true, "channel": "C1", "ts": "1.2"}"#;
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            stream.write_all(answer.as_bytes()).expect("sent");
+        }
+    });
+    let folder = folder();
+    let service = format!("  service.slack: '{{token: t, apiURL: \"http://{address}/\"}}'\n");
+    fs::write(folder.path().join("cm.yaml"), format!("{CONFIG}{service}")).expect("written");
+    let args = "template notify quiet app.yaml --recipient slack:x --recipient slack:x";
+    let (ended, _, err) = run(&folder, args);
+    assert_eq!(ended, 0, "{err}");
+    let asked: Vec<String> = receiver.try_iter().collect();
+    let threads: Vec<bool> = asked
+        .iter()
+        .map(|text| text.contains("thread_ts=1.2&"))
+        .collect();
+    assert_eq!(threads, [false, true], "{asked:?}");
 }

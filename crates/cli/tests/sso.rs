@@ -229,4 +229,12 @@ fn the_command_line_signs_in_with_a_browser() {
     assert!(said.contains("eve@example.com"), "{said}");
     let stored = std::fs::read_to_string(&config).expect("it is there");
     assert!(stored.contains("refresh-token: again"), "{stored}");
+
+    // Nobody is told of a login that is not kept. Nothing can be made in this folder.
+    let lost = Path::new("/proc/none/config");
+    provider.gives("ann@example.com", 3600, None);
+    let (code, said) = browse(lost, &login, "code=three");
+    assert_eq!(code, Some(20), "{said}");
+    assert!(said.contains("/proc/none/config"), "{said}");
+    assert!(!said.contains("logged in"), "{said}");
 }

@@ -172,3 +172,25 @@ fn what_changes_is_printed_until_ctrl_c() {
     assert!(!is_deleted(&read[0]));
     assert!(read.last().is_some_and(is_deleted), "{said}");
 }
+
+/// Nothing changes here, so nothing is printed that could fail: only Linux tells that nobody reads.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_watch_that_nobody_reads_ends_at_once() {
+    let Some(world) = World::embedded("watch-unread") else {
+        return;
+    };
+    let proxy = Proxy::start(world.tiphys.url.trim_start_matches("http://"));
+    let session = Session::new(&world, &proxy, "session");
+    let mut watch = Watch {
+        child: session.start(&["app", "list", "-w"]),
+        said: Arc::default(),
+    };
+    let mut header = String::new();
+    let pipe = watch.child.stdout.take().expect("a pipe");
+    let read = BufReader::new(pipe).read_line(&mut header);
+    read.expect("a line");
+    assert!(header.starts_with("NAME "), "{header}");
+    let (code, errors) = watch.ended();
+    assert_eq!(code, Some(0), "{errors}");
+}

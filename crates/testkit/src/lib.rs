@@ -7,8 +7,10 @@
 
 mod api;
 pub mod archive;
+pub mod browser;
 pub mod charts;
 mod control_plane;
+pub mod dex;
 pub mod differential;
 pub mod docker_registry;
 pub mod git_server;

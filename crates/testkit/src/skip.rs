@@ -17,7 +17,7 @@ pub const ALLOW: &str = "TIPHYS_ALLOW_SKIP";
 ///
 /// Requirements in use: `real` (a control plane, see `make test-real`), `control-plane` (one that
 /// may be restarted), `shared` (`../shared`), `kubectl`, `kubectl-1.36`, `kustomize`, `argocd`,
-/// `docker-registry`, `nats-server`, `gpg`, `ssh-keygen`, `sshd`, `postgres`,
+/// `dex`, `docker-registry`, `nats-server`, `gpg`, `ssh-keygen`, `sshd`, `postgres`,
 /// `script`, `zsh`, `fish`.
 ///
 /// # Panics

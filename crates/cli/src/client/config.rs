@@ -173,9 +173,7 @@ impl LocalConfig {
         };
         let mut beside = path.as_os_str().to_owned();
         beside.push(".lock");
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(failed)?;
-        }
+        make_folder_of(path).map_err(failed)?;
         let mut options = fs::OpenOptions::new();
         let file = options.create(true).append(true).open(beside);
         let file = file.map_err(failed)?;
@@ -201,15 +199,7 @@ impl LocalConfig {
         };
         // The target of a link is replaced, not the link.
         let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let folder = path
-            .parent()
-            .filter(|p| !p.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)
-            .map_err(failed)?;
+        make_folder_of(path).map_err(failed)?;
         let value = serde_json::to_value(self).map_err(|e| failed(e.into()))?;
         private::write(path, yaml::to_string(&value).as_bytes()).map_err(failed)
     }
@@ -300,6 +290,14 @@ impl LocalConfig {
     }
 }
 
+/// Makes the folder of a file, if it is not there, for this user alone.
+fn make_folder_of(path: &Path) -> std::io::Result<()> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(folder.unwrap_or(Path::new(".")))
+}
+
 #[cfg(unix)]
 fn check_mode(path: &Path) -> Result<(), Failure> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -383,6 +381,17 @@ users:
         });
         let config = LocalConfig::read(&path).expect("it is sound");
         assert_eq!(config.expect("it is there").users.len(), 20);
+    }
+
+    #[test]
+    fn its_folder_is_made_for_this_user_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let above = tempfile::tempdir().expect("a folder");
+        let folder = above.path().join("argocd");
+        let change = LocalConfig::change(&folder.join("config"), |_| {});
+        change.expect("changed");
+        let mode = fs::metadata(&folder).expect("it is there").permissions();
+        assert_eq!(mode.mode() & 0o777, 0o700);
     }
 
     #[test]

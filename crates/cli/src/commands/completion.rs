@@ -154,7 +154,7 @@ fn own_script(shell: Shell, program: &mut clap::Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::{ClientCommand, adapt};
+    use crate::{commands::ClientCommand, flags::adapt};
     use clap::{CommandFactory as _, Parser};
 
     #[derive(Parser)]

@@ -2,7 +2,7 @@
 
 use crate::{
     client::{Client, Connection, Core, Failure},
-    commands::KubeArgs,
+    kubectl::kube::KubeArgs,
     roles::server::headless,
 };
 use std::net::{IpAddr, Ipv4Addr};

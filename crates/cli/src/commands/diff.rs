@@ -1,15 +1,16 @@
 //! `diff`: what an apply would change, as `kubectl diff` shows it. Main type: [`DiffCommand`].
 
 use super::apply::{
-    HintedError,
-    failure::Trouble,
-    finish,
-    kube::KubeArgs,
+    HintedError, finish,
     read::{self, Rules},
     source::FileArgs,
     warnings,
 };
-use crate::{client::Failure as Exit, output};
+use crate::{
+    client::Failure as Exit,
+    kubectl::{failure::Trouble, kube::KubeArgs},
+    output,
+};
 use serde_json::Value;
 use similar::TextDiff;
 use tiphys_apimachinery::Object;

@@ -2,7 +2,8 @@
 
 use crate::{
     client::{ConnectArgs, Connection, Failure},
-    commands::{KubeArgs, core::NO_CLUSTER},
+    commands::core::NO_CLUSTER,
+    kubectl::kube::KubeArgs,
     output::log,
 };
 use tiphys_cluster::{

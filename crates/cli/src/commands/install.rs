@@ -1,8 +1,8 @@
 //! `install`: the manifests of the folder `deploy`, printed or applied. Main type:
 //! [`InstallCommand`].
 
-use super::apply::{HintedError, finish, kube::KubeArgs, warnings};
-use crate::{client::Failure, output};
+use super::apply::{HintedError, finish, warnings};
+use crate::{client::Failure, kubectl::kube::KubeArgs, output};
 use serde_json::Value;
 use tiphys_apimachinery::{Gvk, Object};
 use tiphys_cluster::{

@@ -67,11 +67,6 @@ impl Login {
         };
         let claims = Claims::read(&token)
             .ok_or_else(|| Failure::error("the server's token is not a JSON Web Token"))?;
-        output::print(&format!(
-            "'{}' logged in successfully\n",
-            claims.display_name()
-        ));
-
         let name = self
             .name
             .unwrap_or_else(|| match connection.root_path.trim_matches('/') {
@@ -83,8 +78,12 @@ impl Login {
             auth_token: token,
             refresh_token,
         };
+        // Nobody is told of a login that no later command would know of.
         store(args, &address, user, &connection)?;
-        output::print(&format!("Context '{name}' updated\n"));
+        output::print(&format!(
+            "'{}' logged in successfully\nContext '{name}' updated\n",
+            claims.display_name()
+        ));
         Ok(())
     }
 }

@@ -38,11 +38,6 @@ mod secrets;
 mod sso;
 mod version;
 
-pub use crate::{
-    flags::{ARGO_CD, adapt},
-    kubectl::kube::KubeArgs,
-};
-
 use crate::{
     client::{Client, ConnectArgs, Failure},
     output::{self, log},
@@ -183,6 +178,7 @@ fn list_document<T: serde::Serialize>(items: &[T], format: &str) -> Result<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flags::adapt;
     use clap::{FromArgMatches as _, Parser};
     use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! Compares our commands and flags with those of Argo CD's command line.
 
-use super::{ClientCommand, adapt};
-use crate::client::ConnectArgs;
+use super::ClientCommand;
+use crate::{client::ConnectArgs, flags::adapt};
 use clap::{Command, CommandFactory as _, Parser};
 use std::collections::BTreeSet;
 

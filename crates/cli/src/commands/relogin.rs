@@ -80,18 +80,19 @@ impl Stored {
         let mut connection = args.for_context(&context)?;
         forward::settle(args, &mut connection).await?;
         let tokens = sso::sign_in(connection, browser).await?;
-        if let Some(claims) = Claims::read(&tokens.id_token) {
-            output::print(&format!(
-                "'{}' logged in successfully\n",
-                claims.display_name()
-            ));
-        }
+        let claims = Claims::read(&tokens.id_token);
         let user = User {
             name: context.user.name,
             auth_token: tokens.id_token,
             refresh_token: tokens.refresh_token,
         };
         LocalConfig::change(&self.path, |config| config.upsert_user(user))?;
+        if let Some(claims) = claims {
+            output::print(&format!(
+                "'{}' logged in successfully\n",
+                claims.display_name()
+            ));
+        }
         output::print(&format!("Context '{}' updated\n", self.name));
         Ok(())
     }

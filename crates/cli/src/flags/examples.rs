@@ -770,8 +770,7 @@ pub fn add(command: Command, path: &str) -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::ConnectArgs;
-    use crate::commands::{ClientCommand, adapt};
+    use crate::{client::ConnectArgs, commands::ClientCommand, flags::adapt};
     use clap::{CommandFactory as _, Parser};
 
     #[derive(Parser)]

@@ -3,6 +3,7 @@
 
 pub mod diff;
 pub mod log;
+pub mod reader;
 pub mod sort;
 pub mod summary;
 pub mod table;

@@ -8,6 +8,8 @@ use tiphys_server::{Network, Options};
 
 /// Long enough for a Service to leave out what ends, or a proxy that asks each second.
 const NOTICE: Duration = Duration::from_secs(1);
+/// Kubernetes gives 30 s, of which the notice, open requests and the audit log need some.
+const FINISH: Duration = Duration::from_secs(20);
 
 #[derive(Args, Debug)]
 pub struct ConnectionArgs {
@@ -63,6 +65,7 @@ impl ConnectionArgs {
         Options {
             log_calls: true,
             notice: NOTICE,
+            finish: FINISH,
             ..self.options()
         }
     }

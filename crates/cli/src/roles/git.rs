@@ -1,4 +1,4 @@
-//! Flags for the limits on repositories and renders, and the process that evaluates Jsonnet.
+//! Flags for the limits on repositories and renders, and the process that renders.
 
 use super::{plugins::PluginArgs, source_limits::SourceLimitArgs};
 use anyhow::Context as _;
@@ -65,7 +65,7 @@ pub struct GitArgs {
         env = "TIPHYS_GIT_TIMEOUT_SECONDS"
     )]
     git_timeout_seconds: u64,
-    /// Longest time for the templates of one render, and for each call of a plugin, in seconds
+    /// Longest time for one render, and for each call of a plugin, in seconds
     #[arg(
         long,
         value_name = "SECONDS",
@@ -73,15 +73,25 @@ pub struct GitArgs {
         env = "TIPHYS_RENDER_TIMEOUT_SECONDS"
     )]
     render_timeout_seconds: u64,
-    /// Most memory for Jsonnet files that are evaluated at the same time, each, in MiB
+    /// Most memory of each process that renders, in MiB; as many as processors render at a time, but
+    /// at least 4 and at most 16
     #[arg(
         long,
         value_name = "MIB",
-        default_value_t = 512,
+        default_value_t = 2048,
         value_parser = clap::value_parser!(u64).range(64..=1 << 20),
+        env = "TIPHYS_RENDER_MEMORY_MIB"
+    )]
+    render_memory_mib: u64,
+    /// The former limit, for Jsonnet alone
+    #[arg(
+        long = "jsonnet-memory-mib",
+        value_name = "MIB",
+        hide = true,
+        value_parser = of_jsonnet,
         env = "TIPHYS_JSONNET_MEMORY_MIB"
     )]
-    jsonnet_memory_mib: u64,
+    _jsonnet_memory_mib: Option<String>,
     /// Most bytes of rendered manifests and of lists of refs that are kept on disk for the next start,
     /// beside the copies of repositories, where their folder outlives the process; 0: none are kept
     #[arg(
@@ -97,11 +107,25 @@ pub struct GitArgs {
     plugins: PluginArgs,
 }
 
+/// Refuses the limit for Jsonnet: one that was enough for it may be too little for a chart.
+fn of_jsonnet(_: &str) -> Result<String, &'static str> {
+    Err(
+        "there is one limit for renders of every type: --render-memory-mib, or \
+         TIPHYS_RENDER_MEMORY_MIB",
+    )
+}
+
 /// The folder for rendered manifests, among those of the repositories.
 const RENDERED: &str = "rendered";
 
-/// The role of a process that evaluates Jsonnet for another one. Not for users.
-pub const WORKER: &str = "jsonnet-worker";
+/// The role of a process that renders for another one. Not for users.
+pub const WORKER: &str = "render-worker";
+
+/// Such processes that render at a time. One project has half of them, and one of its sources that
+/// takes long must not keep its others waiting.
+const FEWEST: usize = 4;
+/// Each may have much memory.
+const MOST: usize = 16;
 
 /// Serves the process that started this one. `memory`: in MiB.
 pub fn work(memory: &str) -> ExitCode {
@@ -120,8 +144,10 @@ impl GitArgs {
         };
         Isolation {
             program,
-            args: vec![WORKER.to_owned(), self.jsonnet_memory_mib.to_string()],
-            workers: std::thread::available_parallelism().map_or(2, usize::from),
+            args: vec![WORKER.to_owned(), self.render_memory_mib.to_string()],
+            workers: std::thread::available_parallelism()
+                .map_or(FEWEST, usize::from)
+                .clamp(FEWEST, MOST),
         }
     }
 

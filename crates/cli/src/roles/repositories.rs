@@ -109,7 +109,7 @@ pub async fn check_local(options: impl Fn(&[&str]) -> RepoOptions) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
+    use clap::{CommandFactory as _, Parser};
     use std::{fs, os::unix::fs::PermissionsExt as _};
 
     #[derive(Parser)]
@@ -118,6 +118,32 @@ mod tests {
         repositories: RepositoryArgs,
         #[command(flatten)]
         git: GitArgs,
+    }
+
+    #[test]
+    fn roles_render_in_workers() {
+        let workers = |flags: &[&str]| {
+            let words = ["tiphys"].into_iter().chain(flags.iter().copied());
+            let line = Line::parse_from(words);
+            let isolation = line.repositories.options(&line.git).isolation;
+            isolation.expect("no render in this process").args
+        };
+        assert_eq!(workers(&[]), ["render-worker", "2048"]);
+        let memory = ["render-worker", "300"];
+        assert_eq!(workers(&["--render-memory-mib=300"]), memory);
+    }
+
+    /// Neither the flag nor the variable is forgotten silently.
+    #[test]
+    fn the_limit_for_jsonnet_alone_is_refused() {
+        let refused = Line::try_parse_from(["tiphys", "--jsonnet-memory-mib=300"]);
+        let why = refused.err().expect("refused").to_string();
+        assert!(why.contains("TIPHYS_RENDER_MEMORY_MIB"), "{why}");
+        let line = Line::command();
+        let former = |arg: &&clap::Arg| arg.get_long() == Some("jsonnet-memory-mib");
+        let former = line.get_arguments().find(former).expect("it is known");
+        let variable = former.get_env().and_then(|name| name.to_str());
+        assert_eq!(variable, Some("TIPHYS_JSONNET_MEMORY_MIB"));
     }
 
     #[test]

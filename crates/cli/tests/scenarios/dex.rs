@@ -17,10 +17,11 @@ use tiphys_testkit::{PATIENCE, eventually, namespaced};
 
 /// Notes its calls, its configuration and its end. It ends with its parent, too, so that a failed
 /// test leaves nothing running.
-const DEX: &str = "#!/bin/sh
+const DEX: &str = "#!/usr/bin/env bash
 at=$(dirname \"$0\")
 trap 'echo stop >> \"$at/calls\"; exit 0' TERM
 cat \"$2\" > \"$at/seen\"
+env > \"$at/environment\"
 echo $$ > \"$at/pid\"
 echo \"$1 $2\" >> \"$at/calls\"
 while kill -0 $PPID 2> /dev/null; do sleep 0.1; done
@@ -163,6 +164,9 @@ pub fn dex_runs_with_what_the_settings_say(world: &mut World) {
     ] {
         assert_eq!(dex.seen(pointer), expected, "{pointer}");
     }
+    // What Dex makes of `$$`.
+    let environment = dex.read("environment");
+    assert!(environment.lines().any(|line| line == "$=$"));
     let file = dex.path("dex.yaml");
     let mode = fs::metadata(&file).expect("it is there").permissions();
     assert_eq!(mode.mode() & 0o777, 0o600);

@@ -19,6 +19,7 @@ mod limits;
 mod local_folder;
 mod outage;
 mod pods;
+mod real_dex;
 mod renderer;
 mod rollout;
 mod rules;
@@ -87,6 +88,7 @@ scenarios!(
     dropin::the_set_controllers_place_is_taken,
     dropin::shards_are_shared_as_argo_cds_are,
     dex::dex_runs_with_what_the_settings_say,
+    real_dex::users_sign_in_through_a_real_dex,
     server::the_servers_place_is_taken,
     takeover::a_replica_that_dies_is_taken_over;
     // Scenarios for a real cluster only.

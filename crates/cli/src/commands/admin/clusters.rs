@@ -3,7 +3,8 @@
 
 use crate::{
     client::Failure,
-    commands::apply::{HintedError, kube::KubeArgs},
+    commands::apply::HintedError,
+    kubectl::kube::KubeArgs,
     output::{self, table},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};

@@ -3,7 +3,8 @@
 
 use crate::{
     client::Failure,
-    commands::{KubeArgs, core},
+    commands::core,
+    kubectl::kube::KubeArgs,
     output,
     roles::{controller::terminated, server::headless},
 };

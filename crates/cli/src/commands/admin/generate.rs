@@ -135,7 +135,7 @@ mod tests {
     }
 
     async fn run(words: &[&str]) -> Result<(), (u8, String)> {
-        let matches = crate::commands::adapt(Program::command())
+        let matches = crate::flags::adapt(Program::command())
             .try_get_matches_from([&["admin"], words].concat())
             .expect("valid flags");
         let ended = match Program::from_arg_matches(&matches).expect("valid values") {

@@ -1,7 +1,7 @@
 //! `admin cluster kubeconfig`: a kubeconfig for a cluster, from its Secret. Main type:
 //! [`Kubeconfig`].
 
-use crate::{client::Failure, commands::apply::kube::KubeArgs, output, private};
+use crate::{client::Failure, kubectl::kube::KubeArgs, output, private};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};

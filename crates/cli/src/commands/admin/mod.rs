@@ -20,10 +20,8 @@ mod shards;
 
 use crate::{
     client::Failure,
-    commands::apply::{
-        HintedError,
-        kube::{KubeArgs, Target},
-    },
+    commands::apply::HintedError,
+    kubectl::kube::{KubeArgs, Target},
 };
 
 #[derive(clap::Subcommand)]
@@ -90,7 +88,7 @@ impl AdminCommand {
 
 /// Connects to the cluster. Without any configuration it says so in Go's words.
 async fn connect(kube: &KubeArgs) -> Result<Target, HintedError> {
-    use crate::commands::apply::failure::Trouble;
+    use crate::kubectl::failure::Trouble;
     if !kube.has_configuration() {
         let why = "invalid configuration: no configuration has been provided, try setting \
                    KUBERNETES_MASTER environment variable";

@@ -3,10 +3,8 @@
 
 use crate::{
     client::Failure,
-    commands::{
-        app::difference,
-        apply::{HintedError, kube::KubeArgs},
-    },
+    commands::{app::difference, apply::HintedError},
+    kubectl::kube::KubeArgs,
     output::{self, table},
 };
 use jiff::Timestamp;

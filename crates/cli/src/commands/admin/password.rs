@@ -3,7 +3,8 @@
 
 use crate::{
     client::Failure,
-    commands::apply::{HintedError, kube::KubeArgs},
+    commands::apply::HintedError,
+    kubectl::kube::KubeArgs,
     output,
     roles::up::{bootstrap::INITIAL_PASSWORD, kubeconfig_of_default},
 };

@@ -2,7 +2,8 @@
 
 use crate::{
     client::{Failure, exit},
-    commands::apply::{HintedError, kube::KubeArgs},
+    commands::apply::HintedError,
+    kubectl::kube::KubeArgs,
     output,
 };
 use serde_json::Value;

@@ -4,10 +4,8 @@
 
 use crate::{
     client::Failure,
-    commands::{
-        app::difference,
-        apply::{HintedError, kube::KubeArgs},
-    },
+    commands::{app::difference, apply::HintedError},
+    kubectl::kube::KubeArgs,
     output,
 };
 use http::Method;

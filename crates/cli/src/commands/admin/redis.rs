@@ -1,11 +1,7 @@
 //! `admin redis-initial-password`: makes the Secret with Redis' password, where there is none. Main
 //! type: [`RedisInitialPassword`].
 
-use crate::{
-    client::Failure,
-    commands::apply::{HintedError, kube::KubeArgs},
-    output,
-};
+use crate::{client::Failure, commands::apply::HintedError, kubectl::kube::KubeArgs, output};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::Method;
 use rand::{Rng as _, distr::Alphanumeric};

@@ -2,11 +2,7 @@
 //! [`Validate`].
 
 use super::overrides::document;
-use crate::{
-    client::Failure,
-    commands::apply::{HintedError, kube::KubeArgs},
-    output,
-};
+use crate::{client::Failure, commands::apply::HintedError, kubectl::kube::KubeArgs, output};
 use jiff::Timestamp;
 use serde_json::Value;
 use std::{

@@ -7,7 +7,7 @@
 use super::clusters;
 use crate::{
     client::Failure,
-    commands::apply::kube::{KubeArgs, Target},
+    kubectl::kube::{KubeArgs, Target},
     output::{self, log, table},
     roles::redis::RedisArgs,
 };

@@ -4,7 +4,7 @@
 use super::{AppRef, read_list, watching};
 use crate::{
     client::{Client, Failure},
-    output::log,
+    output::{log, reader},
 };
 use futures::{
     StreamExt as _, TryStreamExt as _,
@@ -58,8 +58,8 @@ impl Scope<'_> {
     }
 }
 
-/// Follows until the viewer has heard enough, or somebody presses Ctrl-C: that is how one ends it,
-/// and no failure. `seen` are the Applications at first, `version` is that of their list.
+/// Follows until the viewer has heard enough, nobody reads what is printed, or somebody presses
+/// Ctrl-C: that is how one ends it, and no failure. `seen` are the Applications at first, `version` is that of their list.
 pub async fn follow(
     client: &Client,
     scope: Scope<'_>,
@@ -79,6 +79,7 @@ pub async fn follow(
     tokio::select! {
         ended = follower.until_enough(viewer) => ended,
         Ok(()) = tokio::signal::ctrl_c() => Ok(()),
+        () = reader::gone() => Ok(()),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::AppRef;
 use crate::{
     client::{Client, ConnectArgs, Failure},
-    output,
+    output::{self, reader},
 };
 use futures::StreamExt as _;
 use tiphys_api::rpc::application::{ApplicationPodLogsQuery, LogEntry};
@@ -74,13 +74,9 @@ enum End {
 impl Logs {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
         let client = super::super::connect(args).await?;
-        let mut query = self.query();
-        loop {
-            match read(&client, query.clone()).await? {
-                End::Complete => return Ok(()),
-                // Lines of a moment may come twice, but none is missed.
-                End::Lost => query.since_seconds = Some(1),
-            }
+        tokio::select! {
+            ended = read_all(&client, self.query()) => ended,
+            () = reader::gone() => Ok(()),
         }
     }
 
@@ -106,6 +102,16 @@ impl Logs {
     }
 }
 
+async fn read_all(client: &Client, mut query: ApplicationPodLogsQuery) -> Result<(), Failure> {
+    loop {
+        match read(client, query.clone()).await? {
+            End::Complete => return Ok(()),
+            // Lines of a moment may come twice, but none is missed.
+            End::Lost => query.since_seconds = Some(1),
+        }
+    }
+}
+
 async fn read(client: &Client, query: ApplicationPodLogsQuery) -> Result<End, Failure> {
     let follow = query.follow.unwrap_or(false);
     let failed = |e: Status| {
@@ -119,7 +125,9 @@ async fn read(client: &Client, query: ApplicationPodLogsQuery) -> Result<End, Fa
     while let Some(line) = lines.next().await {
         match line {
             Ok(line) if line.last => return Ok(End::Complete),
-            Ok(line) => output::print(&format!("{}\n", line.content)),
+            Ok(line) if output::try_print(&format!("{}\n", line.content)) => {}
+            // Nobody reads it any more, or it cannot be written, which is told at the end.
+            Ok(_) => return Ok(End::Complete),
             Err(e) if follow && e.code() == Code::Unavailable => return Ok(End::Lost),
             Err(e) => return Err(failed(e)),
         }
@@ -165,7 +173,7 @@ mod tests {
             "--namespace",
             "shop",
         ];
-        let matches = crate::commands::adapt(Program::command())
+        let matches = crate::flags::adapt(Program::command())
             .try_get_matches_from(words)
             .expect("valid flags");
         let logs = Program::from_arg_matches(&matches).expect("valid").logs;

@@ -183,7 +183,7 @@ mod tests {
             "-p",
             "x=y",
         ];
-        let matches = crate::commands::adapt(Program::command())
+        let matches = crate::flags::adapt(Program::command())
             .try_get_matches_from(words)
             .expect("valid flags");
         let options = Program::from_arg_matches(&matches)

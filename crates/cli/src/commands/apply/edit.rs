@@ -3,14 +3,18 @@
 use super::{
     HintedError,
     editor::{self, Edited},
-    failure::Trouble,
-    kube::{KubeArgs, Target},
     last_applied::{self, Live},
     print::print_name,
     read::{self, Found, Rules},
     source::{FileArgs, Text},
 };
-use crate::output;
+use crate::{
+    kubectl::{
+        failure::Trouble,
+        kube::{KubeArgs, Target},
+    },
+    output,
+};
 use serde_json::{Value, json};
 use std::{fs, path::PathBuf};
 use tiphys_cluster::apply::{CLIENT_SIDE_MANAGER, Item, last_applied_text};

@@ -1,7 +1,8 @@
 //! The flags of `apply`, which are kubectl's, and their combined meaning. Main type:
 //! [`ApplyFlags`].
 
-use super::{failure::Trouble, read::Rules, source::FileArgs};
+use super::{read::Rules, source::FileArgs};
+use crate::kubectl::failure::Trouble;
 use std::time::Duration;
 use tiphys_cluster::{
     apply::{CLIENT_SIDE_MANAGER, DryRun, SERVER_SIDE_MANAGER, Settings},

@@ -4,13 +4,17 @@
 use super::{
     HintedError,
     edit::Edit,
-    failure::Trouble,
-    kube::{KubeArgs, Target},
     print::print_name,
     read::{self, Rules},
     source::FileArgs,
 };
-use crate::output;
+use crate::{
+    kubectl::{
+        failure::Trouble,
+        kube::{KubeArgs, Target},
+    },
+    output,
+};
 use http::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -14,8 +14,6 @@ mod print;
 pub mod read;
 pub mod source;
 
-pub use crate::kubectl::{failure, kube};
-
 use crate::{
     client::Failure as Exit,
     kubectl::{

@@ -1,7 +1,6 @@
 //! Prints results: one line per object, or the objects themselves. Main type: [`Printer`].
 
-use super::failure::Trouble;
-use crate::output;
+use crate::{kubectl::failure::Trouble, output};
 use serde_json::Value;
 use tiphys_apimachinery::Object;
 use tiphys_cluster::apply::DryRun;

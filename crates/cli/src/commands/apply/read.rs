@@ -6,10 +6,9 @@
 
 use super::{
     documents::{Document, documents},
-    failure::Trouble,
-    kube::Target,
     source::{FileArgs, Text},
 };
+use crate::kubectl::{failure::Trouble, kube::Target};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use tiphys_apimachinery::{Gvk, Object, selector::LabelSelector};

@@ -1,6 +1,6 @@
 //! Reads manifests from files, folders, patterns, URLs and standard input. Main type: [`FileArgs`].
 
-use super::failure::Trouble;
+use crate::kubectl::failure::Trouble;
 use std::{
     fs,
     io::Read as _,

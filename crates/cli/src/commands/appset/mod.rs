@@ -185,7 +185,7 @@ impl AppSetCommand {
                         applicationset: Some(set),
                         upsert,
                         dry_run,
-                        restore: false,
+                        ..Default::default()
                     };
                     let created = create(&client, request, &output).await?;
                     if waits {

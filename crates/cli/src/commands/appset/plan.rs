@@ -175,10 +175,18 @@ async fn planned(
         name: String::new(),
         project: String::new(),
     }));
+    // Nor does the list tell whether the local cluster is disabled.
+    let local = in_cluster();
+    if clusters.iter().all(|c| c.server != local.server) {
+        clusters.push(local);
+    }
     let existing = Existing {
         applications: &live,
         projects: &projects,
         clusters: &clusters,
+        // It is among the clusters.
+        local_names: &[],
+        broken_clusters: &[],
     };
     let now = Timestamp::now().into();
     let plan = plan(set, Ok(&generated.applications), &existing, settings, now);
@@ -385,6 +393,8 @@ mod tests {
             applications: &[],
             projects: &nothing,
             clusters: &[],
+            local_names: &[],
+            broken_clusters: &[],
         };
         let set = ApplicationSet::default();
         let now = Timestamp::now().into();

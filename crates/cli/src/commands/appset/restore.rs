@@ -83,8 +83,7 @@ pub async fn confirm(client: &Client, set: ApplicationSet) -> Result<Application
     let request = ApplicationSetCreateRequest {
         applicationset: Some(approved),
         upsert: true,
-        dry_run: false,
-        restore: false,
+        ..Default::default()
     };
     Ok(client.unary(CREATE, request).await?)
 }
@@ -171,8 +170,8 @@ async fn restore(client: &Client, set: &ApplicationSet) -> Result<(), Failure> {
     let request = ApplicationSetCreateRequest {
         applicationset: Some(named),
         upsert: false,
-        dry_run: false,
         restore: true,
+        ..Default::default()
     };
     let restored: ApplicationSet = client.unary(CREATE, request).await?;
     let name = qualified(&restored);

@@ -8,7 +8,7 @@ use tiphys_api::{
     meta::GroupKind,
     project::{
         AppProject, AppProjectSpec, ApplicationDestinationServiceAccount,
-        ClusterResourceRestrictionItem, OrphanedResourcesMonitorSettings, SignatureKey,
+        ClusterResourceRestrictionItem, KindList, OrphanedResourcesMonitorSettings, SignatureKey,
     },
 };
 use tiphys_gocompat::yaml::{self, Duplicates, Limits};
@@ -97,19 +97,17 @@ impl ProjectOptions {
         for (list, flag) in items {
             set(list, flag, cluster_kind);
         }
-        let kinds = [
-            (
-                &mut spec.namespace_resource_whitelist,
-                &self.allow_namespaced_resource,
-            ),
-            (
-                &mut spec.namespace_resource_blacklist,
-                &self.deny_namespaced_resource,
-            ),
-        ];
-        for (list, flag) in kinds {
-            set(list, flag, kind);
+        if self.allow_namespaced_resource.is_some() {
+            let mut allowed = Vec::new();
+            set(&mut allowed, &self.allow_namespaced_resource, kind);
+            // As in Argo CD, values that name no kind are no list.
+            spec.namespace_resource_whitelist = (!allowed.is_empty()).then_some(KindList(allowed));
         }
+        set(
+            &mut spec.namespace_resource_blacklist,
+            &self.deny_namespaced_resource,
+            kind,
+        );
         set(&mut spec.source_namespaces, &self.source_namespaces, |n| {
             Some(n.to_owned())
         });
@@ -281,7 +279,7 @@ mod tests {
     }
 
     fn options(words: &[&str]) -> ProjectOptions {
-        let matches = crate::commands::adapt(Program::command())
+        let matches = crate::flags::adapt(Program::command())
             .try_get_matches_from([&["set"], words].concat())
             .expect("valid flags");
         Program::from_arg_matches(&matches)

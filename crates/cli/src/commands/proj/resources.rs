@@ -125,6 +125,12 @@ impl Target {
         true
     }
 
+    /// Whether a change took the last kind from the list of allowed ones. Without the list every
+    /// kind is allowed: the contrary of what `deny` says.
+    fn opens(self, spec: &AppProjectSpec) -> bool {
+        self.allow_list && !self.add && spec.namespace_resource_whitelist.is_none()
+    }
+
     /// `added to allowed`, and so on.
     fn done(self) -> String {
         format!(
@@ -189,23 +195,40 @@ async fn of_namespace(
         kind: kind.kind,
     };
     super::change(args, kind.project, |p| {
-        Ok(saved(change_namespaced(&mut p.spec, target, item)))
+        let text = change_namespaced(&mut p.spec, target, item);
+        let is_open = text.is_some() && target.opens(&p.spec);
+        let change = saved(text);
+        if is_open {
+            eprintln!(
+                "Warning: the list of allowed kinds is empty, so every namespaced kind is allowed"
+            );
+        }
+        Ok(change)
     })
     .await
 }
 
 fn change_namespaced(spec: &mut AppProjectSpec, target: Target, item: GroupKind) -> Option<String> {
-    let list = match target.allow_list {
-        true => &mut spec.namespace_resource_whitelist,
-        false => &mut spec.namespace_resource_blacklist,
-    };
     let text = format!(
         "Group '{}' and kind '{}' is {} namespaced resources",
         item.group,
         item.kind,
         target.done()
     );
-    target.apply(list, item).then_some(text)
+    if !target.allow_list {
+        let list = &mut spec.namespace_resource_blacklist;
+        return target.apply(list, item).then_some(text);
+    }
+    let mut list = spec
+        .namespace_resource_whitelist
+        .clone()
+        .unwrap_or_default();
+    if !target.apply(&mut list.0, item) {
+        return None;
+    }
+    // Without its last kind there is no list any more, as in Argo CD.
+    spec.namespace_resource_whitelist = (!list.0.is_empty()).then_some(list);
+    Some(text)
 }
 
 impl OrphanArgs {
@@ -295,6 +318,26 @@ mod tests {
         assert_eq!(change("deny", true, ""), None);
         assert_eq!(spec.cluster_resource_whitelist.len(), 1);
         assert!(spec.cluster_resource_blacklist.is_empty());
+    }
+
+    #[test]
+    fn without_its_last_kind_there_is_no_list_of_allowed_ones() {
+        let mut spec = AppProjectSpec::default();
+        let opens = |spec: &mut AppProjectSpec, list: &str, allow: bool, kind: &str| {
+            let item = GroupKind {
+                group: String::new(),
+                kind: kind.into(),
+            };
+            let target = Target::new(list, allow);
+            change_namespaced(spec, target, item).is_some() && target.opens(spec)
+        };
+        assert!(!opens(&mut spec, "allow", true, "Pod"));
+        assert!(!opens(&mut spec, "allow", true, "Service"));
+        assert!(!opens(&mut spec, "allow", false, "Pod"));
+        assert!(opens(&mut spec, "allow", false, "Service"));
+        assert!(!opens(&mut spec, "allow", false, "Service"));
+        assert!(!opens(&mut spec, "deny", false, "Pod"));
+        assert!(!opens(&mut spec, "deny", true, "Pod"));
     }
 
     #[test]

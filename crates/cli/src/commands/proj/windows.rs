@@ -389,7 +389,7 @@ mod tests {
     }
 
     fn add(windows: &mut Vec<SyncWindow>, words: &[&str]) -> Result<Change, (u8, String)> {
-        let matches = crate::commands::adapt(Program::command())
+        let matches = crate::flags::adapt(Program::command())
             .try_get_matches_from([&["add", "p"], words].concat())
             .expect("valid flags");
         let program = Program::from_arg_matches(&matches).expect("valid values");

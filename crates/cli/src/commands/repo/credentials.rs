@@ -1,7 +1,10 @@
 //! How to log in to a repository, as `repo add` and `repocreds add` say it. Main type:
 //! [`CredentialOptions`].
 
-use crate::{client::Failure, commands::prompt};
+use crate::{
+    client::{Failure, exit},
+    commands::prompt,
+};
 use std::{fs, path::PathBuf};
 use tiphys_api::repository::RepoCreds;
 
@@ -130,8 +133,10 @@ impl CredentialOptions {
         if !username.is_empty() && password.is_empty() {
             password = prompt::password()?;
         }
+        // With `argocd`, this file has another exit code than the others.
+        let ssh_private_key = file(self.ssh_private_key_path.as_ref());
         Ok(RepoCreds {
-            ssh_private_key: file(self.ssh_private_key_path.as_ref())?,
+            ssh_private_key: ssh_private_key.map_err(|e| e.with_code(exit::FAILED))?,
             tls_client_cert_data: file(self.tls_client_cert_path.as_ref())?,
             tls_client_cert_key: file(self.tls_client_cert_key_path.as_ref())?,
             github_app_private_key: file(self.github_app_private_key_path.as_ref())?,
@@ -184,4 +189,30 @@ fn file(path: Option<&PathBuf>) -> Result<String, Failure> {
         return Ok(String::new());
     };
     fs::read_to_string(path).map_err(|e| Failure::file(path, &e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        options: CredentialOptions,
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_read_ends_with_argo_cds_code() {
+        for (flag, code) in [
+            ("--ssh-private-key-path", exit::FAILED),
+            ("--github-app-private-key-path", exit::ERROR),
+        ] {
+            let program = Program::try_parse_from(["repo", flag, "/none"]).expect("a flag");
+            let e = program.options.creds("https://a.example".into());
+            let e = e.expect_err("there is no such file");
+            let said = (e.code, e.message.as_str());
+            assert_eq!(said, (code, "open /none: no such file or directory"));
+        }
+    }
 }

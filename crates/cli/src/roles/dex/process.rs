@@ -93,6 +93,9 @@ impl Dex {
         let child = Command::new(&self.program)
             .arg("serve")
             .arg(&self.file)
+            // Dex replaces variables and has no way to write a dollar sign: `$$`, of which its
+            // configuration is full, is the variable of this name.
+            .env("$", "$")
             .stdin(Stdio::null())
             .kill_on_drop(true)
             .spawn()

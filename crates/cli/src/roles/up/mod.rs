@@ -125,6 +125,8 @@ async fn start(args: &UpArgs, data: &DataFolder) -> anyhow::Result<Running> {
     let options = RepoOptions {
         allow_local: true,
         disk_cache: args.git.disk_cache(&repositories)?,
+        // Its user renders their own sources, on their own machine.
+        isolation: None,
         ..args.git.options()
     };
     let plane = ControlPlane::start(

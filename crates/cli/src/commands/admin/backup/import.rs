@@ -4,9 +4,10 @@ use super::{Backup, Part, Place};
 use crate::{
     client::{Failure, reason},
     commands::{
-        apply::{HintedError, failure::Trouble, finish},
+        apply::{HintedError, finish},
         prompt,
     },
+    kubectl::failure::Trouble,
     output::{self, log},
 };
 use http::Method;

@@ -7,7 +7,7 @@ mod import;
 pub use export::Export;
 pub use import::Import;
 
-use crate::commands::apply::kube::{KubeArgs, Target};
+use crate::kubectl::kube::{KubeArgs, Target};
 use serde_json::Value;
 use tiphys_api::constants;
 use tiphys_apimachinery::Object;

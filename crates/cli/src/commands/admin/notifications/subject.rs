@@ -2,10 +2,7 @@
 //!
 //! Main type: [`SourceArgs`].
 
-use crate::{
-    client::Failure,
-    commands::apply::{HintedError, kube::KubeArgs},
-};
+use crate::{client::Failure, commands::apply::HintedError, kubectl::kube::KubeArgs};
 use jiff::tz::TimeZone;
 use serde_json::Value;
 use std::{collections::BTreeMap, fs, io::Read as _, path::Path, rc::Rc};

@@ -90,6 +90,8 @@ impl Notify {
     ) -> Result<(), Failure> {
         let subject = subject(&loaded.config, app);
         let templates = std::slice::from_ref(&self.name);
+        // Threads of Slack go on from one recipient to the next, as in Argo CD's command.
+        let mut threads = Threads::default();
         for recipient in &self.recipient {
             let failed =
                 |why: String| Failure::fatal(format!("failed to notify '{recipient}': {why}"));
@@ -107,7 +109,7 @@ impl Notify {
             let mut transport = link.waiting(runtime.clone());
             let mut world = World {
                 transport: &mut transport,
-                threads: &mut Threads::default(),
+                threads: &mut threads,
                 now: subject.clock.now,
                 random: &mut |bytes| rand::rng().fill_bytes(bytes),
             };
@@ -161,8 +163,15 @@ const PREVIEW: usize = 100;
 
 /// The first line of the message, or of the whole template if it has none.
 fn preview(template: &Value) -> String {
-    let message = template["message"].as_str().filter(|text| !text.is_empty());
-    let text = message.map_or_else(|| template.to_string(), str::to_owned);
+    let text = match template["message"].as_str() {
+        None => template.to_string(),
+        Some("") => {
+            let mut rest = template.as_object().cloned().unwrap_or_default();
+            rest.remove("message");
+            Value::from(rest).to_string()
+        }
+        Some(message) => message.to_owned(),
+    };
     let line = text.lines().next().unwrap_or_default();
     if line.len() <= PREVIEW {
         return line.to_owned();
