@@ -2,17 +2,22 @@
 //
 // TIPHYS_BIN   the program (default: the newest of target/release/tiphys and target/debug/tiphys)
 // CHROMIUM     the browser (default: the usual places)
-// E2E_ONLY     catalog: only that part
+// DEX          a Dex for the sign-in through one (default: the one of scripts/control-plane)
+// E2E_ONLY     catalog, manage (forms, settings, terminals) or sso: only that part
 // E2E_PREVIEW  set: serve ui/dist, or the folder that it names, beside a program that was built without its page
 
 import assert from "node:assert/strict";
 import { existsSync, statSync } from "node:fs";
 import { mkdir, readFile, unlink, writeFile } from "node:fs/promises";
+import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import { catalogScenario } from "./catalog.mjs";
+import { expecting } from "./expected.mjs";
+import { manageNarrow, manageScenario } from "./manage.mjs";
+import { ssoScenario } from "./sso.mjs";
 import { client, clone, kube, start } from "./tiphys.mjs";
 
 const ui = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -27,6 +32,7 @@ const FLAGS = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-r
 /** So long after the cluster has a change the page must show it. */
 const LIMIT = 2000;
 const WAIT = 30_000;
+const PARTS = ["catalog", "manage", "sso"];
 
 const CONFIG = (word) => `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: greeting\ndata:\n  word: ${word}\n`;
 const STUCK = `apiVersion: apps/v1
@@ -80,7 +86,10 @@ async function login(page, base, password) {
 async function preview(api) {
   const vite = await import("vite");
   const outDir = first([process.env.E2E_PREVIEW, "dist"]) ?? "dist";
-  const server = await vite.preview({ root: ui, logLevel: "error", build: { outDir }, preview: { port: 0, host: "127.0.0.1", proxy: { "/api": api } } });
+  // As strict as the program's own page.
+  const policy = (await fetch(`${api}/`)).headers.get("content-security-policy");
+  const headers = { ...(policy && { "Content-Security-Policy": policy }) };
+  const server = await vite.preview({ root: ui, logLevel: "error", build: { outDir }, preview: { headers, port: 0, host: "127.0.0.1", proxy: { "/api": api, "/terminal": { target: api, ws: true } } } });
   return { url: server.resolvedUrls.local[0].replace(/\/$/, ""), close: () => server.close() };
 }
 
@@ -101,8 +110,7 @@ async function scenario(browser, up, base) {
       await page.fill("[name=password]", "wrong");
       await page.press("[name=password]", "Enter");
       await page.waitForSelector("[role=alert]");
-      // The browser itself reports the refused call.
-      problems.length = 0;
+      await expecting(problems, until)("the refused call", /status of 401/);
     });
     await step("login shows the Applications", async () => {
       await login(page, base, up.password);
@@ -110,8 +118,9 @@ async function scenario(browser, up, base) {
       assert.deepEqual(names, ["chart", "examples", "guestbook", "waves"]);
       assert.equal(await page.locator(".app-row .badge", { hasText: "Healthy" }).count(), 4);
     });
-    if (process.env.E2E_ONLY !== "catalog") await followsGit({ page, base, api, cluster, repository, spec, problems });
-    await catalogScenario({ page, base, api, cluster, step, until, picture });
+    if (!process.env.E2E_ONLY) await followsGit({ page, base, api, cluster, repository, spec });
+    if (process.env.E2E_ONLY !== "catalog") await manageScenario({ page, base, api, cluster, spec, problems, step, until });
+    if (process.env.E2E_ONLY !== "manage") await catalogScenario({ page, base, api, cluster, step, until, picture });
     await step("the browser reported no errors", async () => assert.deepEqual(problems, []));
     await narrow(browser, up, base);
     await step("logging out ends the session", async () => {
@@ -129,7 +138,7 @@ async function scenario(browser, up, base) {
   }
 }
 
-async function followsGit({ page, base, api, cluster, repository, spec, problems }) {
+async function followsGit({ page, base, api, cluster, repository, spec }) {
   await step("the filter finds by name", async () => {
     await page.press("body", "/");
     await page.keyboard.type("wav");
@@ -239,7 +248,7 @@ async function followsGit({ page, base, api, cluster, repository, spec, problems
   // It goes by itself, too.
   await page.click(".toast button", { timeout: 1000 }).catch(() => undefined);
   await picture(page, "diff-1280");
-  await changes({ page, base, api, spec, problems });
+  await changes({ page, base, api, spec });
   await api("GET", "/api/v1/applications/waves?refresh=normal");
   await page.goto(`${base}/applications/waves`);
   await page.waitForFunction(() => document.querySelectorAll("[data-kind=Pod] [aria-label=Healthy]").length >= 2);
@@ -251,7 +260,7 @@ async function followsGit({ page, base, api, cluster, repository, spec, problems
 }
 
 /** Synced in part, rolled back, created, edited and deleted, all on the page. */
-async function changes({ page, base, api, spec, problems }) {
+async function changes({ page, base, api, spec }) {
   const staging = async () => (await api("GET", "/api/v1/applications/staging")).status;
   await step("only the resources that are chosen are synced, then all of them", async () => {
     await page.goto(`${base}/applications/staging`);
@@ -313,39 +322,6 @@ async function changes({ page, base, api, spec, problems }) {
     await api("DELETE", "/api/v1/applicationsets/teams");
     await until("the set's Applications are gone", async () => (await api("GET", "/api/v1/applications")).items.every((app) => !app.metadata.name.endsWith("-web")));
   });
-  await step("an Application is created, edited and deleted", async () => {
-    await page.goto(`${base}/applications`);
-    await page.click("text=New Application…");
-    await page.fill("dialog [name=name]", "made");
-    await page.fill("dialog [name=repoURL]", spec.source.repoURL);
-    await page.fill("dialog [name=path]", "nowhere");
-    await page.fill("dialog [name=namespace]", "made");
-    // The server refuses it, and the dialog stays with the reason.
-    await page.click("dialog button[type=submit]");
-    await page.waitForSelector("dialog [role=alert]");
-    // The browser itself reports the refused call.
-    const refused = () => problems.findIndex((text) => text.includes("status of 400"));
-    await until("the browser has reported the refused call", () => refused() >= 0);
-    problems.splice(refused(), 1);
-    await page.fill("dialog [name=path]", "guestbook");
-    await page.click("dialog button[type=submit]");
-    await page.waitForURL(/applications\/made/);
-    await page.click("text=Edit…");
-    await page.check("dialog [name=automated]");
-    await page.click("dialog button[type=submit]");
-    await page.waitForSelector("dialog", { state: "detached" });
-    await page.waitForSelector(".tiles .badge >> text=Healthy");
-    await page.click(".page-head >> text=Delete…");
-    assert.ok(await page.locator("dialog button[type=submit]").isDisabled());
-    await page.fill("dialog [name=confirm]", "made");
-    await page.click("dialog button[type=submit]");
-    await page.waitForSelector("text=made was deleted");
-  });
-  await step("settings list projects and clusters", async () => {
-    await page.goto(`${base}/settings`);
-    await page.waitForSelector("[aria-label=Projects] td >> text=default");
-    await page.waitForSelector("[aria-label=Clusters] td >> text=Successful");
-  });
 }
 
 /** An Application that nobody syncs by itself. */
@@ -371,6 +347,7 @@ async function narrow(browser, up, base) {
     assert.ok((await overflow()) <= 0, "the tree is wider than the screen");
     await picture(page, "tree-390");
   });
+  await step("settings and forms fit into 360 pixels", () => manageNarrow(page, base));
   await context.close();
 }
 
@@ -380,7 +357,22 @@ async function picture(page, name) {
   await page.screenshot({ path: join(pictures, `${name}.png`), scale: "css" });
 }
 
+/** With a Dex, where there is one; the program must have its page. */
+async function signIn(browser, up) {
+  const only = process.env.E2E_ONLY;
+  if (only && only !== "sso") return;
+  if (process.env.E2E_PREVIEW) {
+    console.log("SKIPPED: with E2E_PREVIEW, signing in through Dex was NOT tested: the program itself must have its page.");
+    return;
+  }
+  const dex = first(process.env.DEX ? [process.env.DEX] : [join(homedir(), ".cache/control-plane/bin/dex")]);
+  if (dex) await ssoScenario({ browser, binary, kubeconfig: up.kubeconfig, dex, step, until });
+  else console.log("SKIPPED: no Dex here, so signing in through it was NOT tested. `scripts/control-plane build` builds one; DEX names another.");
+}
+
 async function main() {
+  const only = process.env.E2E_ONLY;
+  if (only && !PARTS.includes(only)) throw new Error(`E2E_ONLY=${only}: it can be ${PARTS.join(", ")}.`);
   if (!browserPath) {
     console.log("SKIPPED: no Chromium here, so the page was NOT tested in a browser. Install chromium or set CHROMIUM.");
     return;
@@ -395,7 +387,9 @@ async function main() {
     const html = await (await fetch(`${base}/`)).text();
     if (!html.includes('id="root"')) throw new Error("The program was built without its page: run `make ui`, then build it again.");
     browser = await chromium.launch({ executablePath: browserPath, args: FLAGS.split(" ") });
-    await scenario(browser, up, base);
+    if (only !== "sso") await scenario(browser, up, base);
+    await signIn(browser, up);
+    if (steps.length === 0) throw new Error("No step ran.");
     console.log(`${steps.length} steps passed.`);
   } catch (e) {
     console.error("What tiphys printed:\n" + up.output());

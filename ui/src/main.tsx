@@ -7,7 +7,7 @@ import { ApplicationPage } from "./pages/application";
 import { ListPage } from "./pages/list";
 import { LoginPage } from "./pages/login";
 import { SetPage, SetsPage } from "./pages/sets";
-import { SettingsPage } from "./pages/settings";
+import { Later, later } from "./parts/later";
 import { Empty, Failure, Shell, Toasts } from "./parts/shell";
 import { inside, ROOT } from "./root";
 import { Link, parseRoute, useAddress } from "./router";
@@ -17,7 +17,11 @@ import "./styles/list.css";
 import "./styles/tree.css";
 import "./styles/panel.css";
 import "./styles/application.css";
+import "./styles/forms.css";
 import "./catalog/catalog.css";
+
+// Most people never open them.
+const SettingsPage = later(() => import("./pages/settings"));
 
 type Session = { state: "asking" } | { state: "out"; notice: string } | { state: "in"; user: string } | { state: "failed"; error: ApiError };
 
@@ -70,7 +74,9 @@ function App() {
       ) : route.page === "set" ? (
         <SetPage key={`${route.id.namespace}/${route.id.name}`} id={route.id} />
       ) : route.page === "settings" ? (
-        <SettingsPage />
+        <Later fallback={<div className="page" aria-busy="true" />}>
+          <SettingsPage />
+        </Later>
       ) : route.page === "unknown" ? (
         <Empty title="There is no such page">
           <Link to="/applications">All Applications</Link>

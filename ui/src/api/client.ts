@@ -12,7 +12,8 @@ export class ApiError extends Error {
   }
 }
 
-export type Query = Record<string, string | undefined>;
+/** A list is a field that is there several times. */
+export type Query = Record<string, string | readonly string[] | undefined>;
 
 /** An Application is known by its name and its own namespace; an empty namespace is the control plane's. */
 export interface AppName {
@@ -28,7 +29,7 @@ export function setSignedOutHandler(handler: () => void) {
 }
 
 function url(path: string, query: Query): string {
-  const set = Object.entries(query).filter((pair): pair is [string, string] => Boolean(pair[1]));
+  const set = Object.entries(query).flatMap(([name, value]) => [value ?? []].flat().filter(Boolean).map((one) => [name, one]));
   return ROOT + (set.length > 0 ? `${path}?${new URLSearchParams(set)}` : path);
 }
 
@@ -94,6 +95,10 @@ export interface AuthSettings {
   oidcConfig?: { name?: string; issuer?: string };
   dexConfig?: { connectors?: { name?: string }[] };
   userLoginsDisabled?: boolean;
+  /** Whether there are terminals. */
+  execEnabled?: boolean;
+  /** Where the control plane is. */
+  controllerNamespace?: string;
 }
 
 export interface SyncOptions {

@@ -40,5 +40,9 @@ export const sets = {
   /** What its generators and its template give now. */
   generate: async (applicationSet: ApplicationSet, signal?: AbortSignal) =>
     (await change<{ applications?: Application[] | null }>("POST", "/api/v1/applicationsets/generate", { applicationSet }, {}, signal)).applications ?? [],
+  create: (set: ApplicationSet) => change<ApplicationSet>("POST", "/api/v1/applicationsets", set, {}),
+  /** Replaces one that exists, only that of the `resourceVersion` if one is given: labels and annotations are only added then. */
+  replace: (set: ApplicationSet, resourceVersion?: string) => change<ApplicationSet>("POST", "/api/v1/applicationsets", set, { upsert: "true", resourceVersion }),
+  remove: (id: AppName) => change<object>("DELETE", path(id), {}, { appsetNamespace: id.namespace }),
   watch: (signal: AbortSignal, on: { open: () => void; message: () => void }) => stream<unknown>("/api/v1/stream/applicationsets", {}, signal, on),
 };

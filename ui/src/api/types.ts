@@ -20,6 +20,7 @@ export interface HelmSource {
   fileParameters?: { name: string; path?: string }[];
   releaseName?: string;
   skipCrds?: boolean;
+  ignoreMissingValueFiles?: boolean;
 }
 
 export interface KustomizeSource {
@@ -30,6 +31,13 @@ export interface KustomizeSource {
   commonAnnotations?: Record<string, string>;
   namespace?: string;
   replicas?: { name: string; count?: number | string }[];
+  components?: string[];
+}
+
+export interface DirectorySource {
+  recurse?: boolean;
+  include?: string;
+  exclude?: string;
 }
 
 export interface Source {
@@ -39,6 +47,7 @@ export interface Source {
   targetRevision?: string;
   helm?: HelmSource | undefined;
   kustomize?: KustomizeSource | undefined;
+  directory?: DirectorySource | undefined;
   ref?: string;
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Application } from "../api/types";
-import { EMPTY, formOf, manifestOf, takesValues, withForm } from "./form";
+import { empty, formOf, manifestOf, withForm } from "./form";
+import { moved, sourceForm } from "./source";
 
 const app: Application = {
   metadata: {
@@ -20,7 +21,7 @@ const app: Application = {
 describe("the form of an Application", () => {
   it("changes nothing that nobody changed", () => expect(withForm(app, formOf(app))).toEqual(app));
   it("keeps what it does not show", () => {
-    const { spec } = withForm(app, { ...formOf(app), revision: "1.1.0", createNamespace: true });
+    const { spec } = withForm(app, { ...formOf(app), sources: formOf(app).sources.map((source) => ({ ...source, revision: "1.1.0" })), createNamespace: true });
     expect(spec.source).toEqual({ ...app.spec.source, targetRevision: "1.1.0" });
     expect(spec.syncPolicy).toEqual({ automated: { enabled: false, prune: true }, syncOptions: ["ServerSideApply=true", "CreateNamespace=true"] });
     expect(spec.destination).toEqual(app.spec.destination);
@@ -30,22 +31,25 @@ describe("the form of an Application", () => {
     expect(on.spec.syncPolicy?.automated).toEqual({ prune: true, selfHeal: false });
     expect(withForm(on, { ...formOf(on), automated: false }).spec.syncPolicy?.automated).toBeUndefined();
   });
-  it("goes from a chart to a folder", () => {
-    const { source } = withForm(app, { ...formOf(app), isChart: false, path: "deploy", revision: "" }).spec;
-    expect(source).toEqual({ repoURL: "https://charts.example.org", path: "deploy", targetRevision: "HEAD", helm: { values: "a: 1" } });
+  it("makes a list of several sources, and keeps one that is a list", () => {
+    const form = formOf(app);
+    const values = { ...sourceForm(), repoURL: "https://git.example.org/values.git", ref: "values" };
+    const two = withForm(app, { ...form, sources: [...form.sources, values] });
+    expect(two.spec.source).toBeUndefined();
+    expect(two.spec.sources).toEqual([app.spec.source, { repoURL: values.repoURL, targetRevision: "HEAD", ref: "values" }]);
+    const again = formOf(two);
+    const turned = withForm(two, { ...again, sources: moved(again.sources, 0, 1) });
+    expect(turned.spec.sources).toEqual([...(two.spec.sources ?? [])].reverse());
+    expect(withForm(two, { ...again, sources: again.sources.slice(0, 1) }).spec.sources).toEqual([app.spec.source]);
+    expect(withForm(two, again)).toEqual(two);
   });
-  it("changes Helm's values, and removes them", () => {
-    expect(withForm(app, { ...formOf(app), values: "a: 2\n" }).spec.source?.helm).toEqual({ values: "a: 2\n" });
-    expect(withForm(app, { ...formOf(app), values: " " }).spec.source).not.toHaveProperty("helm");
-  });
-  it("changes Helm's values and parameters together", () =>
-    expect(withForm(app, { ...formOf(app), values: "a: 2", parameters: "b=3" }).spec.source?.helm).toEqual({ values: "a: 2", parameters: [{ name: "b", value: "3" }] }));
-  it("asks for values where there are some, but not for those that are an object", () => {
-    const object = { ...app, spec: { source: { repoURL: "r", chart: "web", helm: { valuesObject: { a: 1 } } } } };
-    expect([takesValues(app, formOf(app)), takesValues(undefined, EMPTY), takesValues(object, formOf(object))]).toEqual([true, false, false]);
+  it("leaves the sources of a hydrator alone", () => {
+    const dry = { ...app, spec: { ...app.spec, sourceHydrator: { drySource: {} } } };
+    expect(formOf(dry).sources).toEqual([]);
+    expect(withForm(dry, { ...formOf(dry), namespace: "other" }).spec.source).toEqual(app.spec.source);
   });
   it("makes a new one", () => {
-    const made = withForm(undefined, { ...EMPTY, name: "new", repoURL: "https://git.example.org/a.git", namespace: "n" });
+    const made = withForm(undefined, { ...empty(), name: "new", sources: [{ ...sourceForm(), repoURL: "https://git.example.org/a.git" }], namespace: "n" });
     expect(made.metadata).toEqual({ name: "new" });
     expect(made.spec).toEqual({
       project: "default",

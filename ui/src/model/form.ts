@@ -1,19 +1,15 @@
 // What is entered of an Application: the fields of the form, and what they make of one.
 
-import type { Application } from "../api/types";
+import type { Application, Source } from "../api/types";
+import { sourcesOf } from "./applications";
 import { isAutomated } from "./history";
-import { type ParameterForm, parameterForm, withParameters } from "./parameters";
+import { type SourceForm, sourceForm, withSource } from "./source";
 
-export interface AppForm extends ParameterForm {
+export interface AppForm {
   name: string;
   project: string;
-  repoURL: string;
-  /** A folder in Git, or the name of a chart. */
-  path: string;
-  isChart: boolean;
-  revision: string;
-  /** Of Helm, in YAML. */
-  values: string;
+  /** In their order. Empty: it takes its manifests from somewhere else, which the form does not show. */
+  sources: SourceForm[];
   /** An address or a name. */
   cluster: string;
   namespace: string;
@@ -26,46 +22,43 @@ export interface AppForm extends ParameterForm {
 export const IN_CLUSTER = "https://kubernetes.default.svc";
 const CREATE_NAMESPACE = "CreateNamespace=true";
 
-export const EMPTY: AppForm = {
+export const empty = (): AppForm => ({
   name: "",
   project: "default",
-  repoURL: "",
-  path: "",
-  isChart: false,
-  revision: "",
-  values: "",
+  sources: [sourceForm()],
   cluster: IN_CLUSTER,
   namespace: "",
   automated: false,
   prune: false,
   selfHeal: false,
   createNamespace: true,
-  ...parameterForm(undefined),
-};
+});
 
 export function formOf(app: Application): AppForm {
-  const { source, destination, syncPolicy, project } = app.spec;
+  const { destination, syncPolicy, project } = app.spec;
   return {
     name: app.metadata.name,
     project: project ?? "",
-    repoURL: source?.repoURL ?? "",
-    path: source?.chart ?? source?.path ?? "",
-    isChart: Boolean(source?.chart),
-    revision: source?.targetRevision ?? "",
-    values: source?.helm?.values ?? "",
+    sources: entered(app).map(sourceForm),
     cluster: destination?.server || destination?.name || "",
     namespace: destination?.namespace ?? "",
     automated: isAutomated(app),
     prune: syncPolicy?.automated?.prune ?? false,
     selfHeal: syncPolicy?.automated?.selfHeal ?? false,
     createNamespace: syncPolicy?.syncOptions?.includes(CREATE_NAMESPACE) ?? false,
-    ...parameterForm(source),
   };
 }
 
-/** Values as an object count before those in a text, and there is no text to edit. */
-export const takesValues = (app: Application | undefined, form: AppForm) =>
-  (form.isChart || app?.spec.source?.helm !== undefined) && app?.spec.source?.helm?.valuesObject === undefined;
+/** Its sources as they are entered. Those of a hydrator are made by it. */
+export const entered = (app: Application): Source[] => (app.spec.sourceHydrator ? [] : sourcesOf(app));
+
+/** One source stays one, and several stay a list: each has fields of its own in the API. */
+function withSources(app: Application | undefined, form: AppForm): Pick<Application["spec"], "source" | "sources"> {
+  const old = app ? entered(app) : [];
+  const wanted = form.sources.map((source) => withSource(source.at === undefined ? undefined : old[source.at], source));
+  const [only] = wanted;
+  return wanted.length === 1 && only && !app?.spec.sources?.length ? { source: only } : { sources: wanted };
+}
 
 /** Only what was changed in the form is changed in the Application: it has more than the form shows. */
 export function withForm(app: Application | undefined, form: AppForm): Application {
@@ -73,17 +66,12 @@ export function withForm(app: Application | undefined, form: AppForm): Applicati
   const spec = structuredClone(app?.spec ?? {});
   const differs = (...keys: (keyof AppForm)[]) => !before || keys.some((key) => before[key] !== form[key]);
   if (differs("project")) spec.project = form.project;
-  if (differs("repoURL", "path", "isChart", "revision")) {
-    const { path: _path, chart: _chart, ...others } = spec.source ?? { repoURL: "" };
-    const place = form.isChart ? { chart: form.path } : { path: form.path || "." };
-    spec.source = { ...others, repoURL: form.repoURL, ...place, targetRevision: form.revision || (form.isChart ? "*" : "HEAD") };
+  if (form.sources.length > 0) {
+    const wanted = withSources(app, form);
+    if (wanted.source) delete spec.sources;
+    else if (!app?.spec.sources?.length) delete spec.source;
+    Object.assign(spec, wanted);
   }
-  if (differs("values") && spec.source) {
-    const { values: _values, ...helm } = spec.source.helm ?? {};
-    spec.source.helm = form.values.trim() ? { ...helm, values: form.values } : helm;
-    if (Object.keys(spec.source.helm).length === 0) delete spec.source.helm;
-  }
-  if (spec.source) spec.source = withParameters(spec.source, form);
   if (differs("cluster", "namespace")) {
     const cluster = /^https?:\/\//.test(form.cluster) ? { server: form.cluster } : { name: form.cluster };
     spec.destination = { ...cluster, namespace: form.namespace };

@@ -26,7 +26,7 @@ describe("the parameters of a source", () => {
   it("are of the tool that the source names, or that the repository is made for", () => {
     const folder = { repoURL: "r", path: "." };
     expect([toolOf(helm, undefined), toolOf({ repoURL: "r", chart: "c" }, undefined), toolOf(kustomize, { type: "Helm" })]).toEqual(["helm", "helm", "kustomize"]);
-    expect([toolOf(folder, { type: "Kustomize" }), toolOf(folder, { type: "Directory" }), toolOf(folder, undefined)]).toEqual(["kustomize", undefined, undefined]);
+    expect([toolOf(folder, { type: "Kustomize" }), toolOf(folder, { type: "Directory" }), toolOf(folder, undefined)]).toEqual(["kustomize", "directory", undefined]);
   });
 });
 

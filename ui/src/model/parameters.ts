@@ -41,13 +41,14 @@ export function imagesOf(source: Source, details: AppDetails | undefined): { ima
   return [...offered.map((image) => ({ image, set: set.get(imageName(image)) })), ...rest.map(([image, set]) => ({ image, set }))];
 }
 
-export type Tool = "helm" | "kustomize" | undefined;
+export type Tool = "helm" | "kustomize" | "directory" | undefined;
 
 /** What renders it: the source itself says, or what is in the repository. */
 export function toolOf(source: Source | undefined, details: AppDetails | undefined): Tool {
   if (source?.chart || source?.helm) return "helm";
   if (source?.kustomize) return "kustomize";
-  return ({ Helm: "helm", Kustomize: "kustomize" } as const)[details?.type ?? ""];
+  if (source?.directory) return "directory";
+  return ({ Helm: "helm", Kustomize: "kustomize", Directory: "directory" } as const)[details?.type ?? ""];
 }
 
 /** As lines, or as one text. */
@@ -60,16 +61,30 @@ export interface ParameterForm {
   commonLabels: string;
 }
 
-const lines = (text: string) => text.split("\n").map((line) => line.trim()).filter(Boolean);
+/** Without empty ones. */
+export const lines = (text: string) => text.split("\n").map((line) => line.trim()).filter(Boolean);
 
 /** A line without `=` has no value. */
-function pair(line: string): [string, string] {
+export function pair(line: string): [string, string] {
   const at = line.indexOf("=");
   return at < 0 ? [line, ""] : [line.slice(0, at).trim(), line.slice(at + 1).trim()];
 }
 
 /** What a line cannot hold stays as it is. */
-const fits = ({ name, value }: { name: string; value?: string }) => !/[\n=]/.test(name) && !/\n|^\s|\s$/.test(value ?? "");
+const fits = ({ name, value }: { name: string; value?: string }) => name !== "" && !/[\n\r=]|^\s|\s$/.test(name) && !/[\n\r]|^\s|\s$/.test(value ?? "");
+
+/** The lines `key=value` of a map, without what a line cannot hold. */
+export const mapLines = (map: Record<string, string> | undefined) =>
+  Object.entries(map ?? {})
+    .filter(([name, value]) => fits({ name, value }))
+    .map(([name, value]) => `${name}=${value}`)
+    .join("\n");
+
+/** What was entered as lines. What a line cannot hold of the map before stays, unless a line has its name. */
+export const mapOf = (text: string, before: Record<string, string> | undefined): Record<string, string> => ({
+  ...Object.fromEntries(Object.entries(before ?? {}).filter(([name, value]) => !fits({ name, value }))),
+  ...Object.fromEntries(lines(text).map(pair)),
+});
 
 export function parameterForm(source: Source | undefined): ParameterForm {
   const { helm, kustomize } = source ?? {};

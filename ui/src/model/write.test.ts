@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { ApiError } from "../api/client";
 import type { Application } from "../api/types";
-import { changedParts, write } from "./write";
+import type { ApplicationSet } from "../api/sets";
+import { changedParts, write, writeSet } from "./write";
 
 const app = (metadata: object, revision = "1.0.0", status = "Synced"): Application => ({
   metadata: { name: "shop", ...metadata },
@@ -47,4 +48,34 @@ describe("write", () => {
     ["never over others", [before, others], [conflict], { versions: ["1"], ended: "shop was changed meanwhile (source, spec): look again" }],
     ["not when refused", [before], [new ApiError(403, "no")], { versions: ["1"], ended: "no" }],
   ])("%s", async (_, looks, answers, want) => expect(await run(looks, answers)).toEqual(want));
+});
+
+describe("writeSet", () => {
+  const asked = (set: ApplicationSet): ApplicationSet => ({ ...set, metadata: { ...set.metadata, annotations: { "argocd.argoproj.io/application-set-refresh": "true", "argocd.argoproj.io/application-set-refresh-timestamp": "1" } } });
+  const noted = (set: ApplicationSet): ApplicationSet => ({ ...set, metadata: { ...set.metadata, annotations: { team: "red" } } });
+  const set = (resourceVersion: string, goTemplate = false, labels = {}): ApplicationSet => ({ metadata: { name: "teams", resourceVersion, labels }, spec: { goTemplate } });
+  const conflict = new ApiError(409, "changed meanwhile");
+  it.each<[string, ApplicationSet[], (ApiError | null)[], object]>([
+    ["at once", [set("1")], [null], { versions: ["1"], ended: "written" }],
+    ["after a change of the status", [set("1"), set("2")], [conflict, null], { versions: ["1", "2"], ended: "written" }],
+    ["when a refresh was asked for", [asked(set("2"))], [null], { versions: ["2"], ended: "written" }],
+    ["not over others' annotations", [noted(set("2"))], [], { versions: [], ended: "teams was changed meanwhile (annotations): look again" }],
+    ["never over others", [set("1"), set("2", true)], [conflict], { versions: ["1"], ended: "teams was changed meanwhile (spec): look again" }],
+    ["not over others' labels", [set("2", false, { a: "b" })], [], { versions: [], ended: "teams was changed meanwhile (labels): look again" }],
+  ])("%s", async (_, looks, answers, want) => {
+    const versions: (string | undefined)[] = [];
+    const save = async (wanted: ApplicationSet, version?: string) => {
+      versions.push(version);
+      const answer = answers.shift();
+      if (answer) throw answer;
+      return wanted;
+    };
+    // The manifest that was entered has no version.
+    const wanted: ApplicationSet = { metadata: { name: "teams" }, spec: { goTemplate: true } };
+    const ended = await writeSet(set("1"), wanted, async () => looks.shift() as ApplicationSet, save).then(
+      () => "written",
+      (e: Error) => e.message,
+    );
+    expect({ versions, ended }).toEqual(want);
+  });
 });

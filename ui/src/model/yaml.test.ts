@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { readYaml } from "./set-form";
 import { manifestYaml, toYaml } from "./yaml";
 
 it("prints what a manifest has", () => {
@@ -46,4 +47,15 @@ it("leaves field ownership out and survives nonsense", () => {
   expect(manifestYaml("{broken")).toBe("{broken");
   expect(manifestYaml("null")).toBe("");
   expect(manifestYaml(undefined)).toBe("");
+});
+
+it("prints texts that are read as texts, keys too", async () => {
+  const signs = [".", "1", "_", "e", "y", "n", "-", "+"];
+  const texts = signs.flatMap((a) => [a, ...signs.flatMap((b) => [a + b, ...signs.map((c) => a + b + c)])]);
+  const all = [...texts, ".1e3", ".1_0", ".5e+10", ".inf", "./a", ".git", "..", "_5"];
+  const list = (await readYaml(toYaml(all))) as unknown[];
+  expect(all.filter((text, at) => list[at] !== text)).toEqual([]);
+  const keys = (await readYaml(toYaml(Object.fromEntries(all.map((text) => [text, `of ${text}`]))))) as object;
+  expect(all.filter((text) => (keys as Record<string, unknown>)[text] !== `of ${text}`)).toEqual([]);
+  expect(toYaml({ ".5": ".1e3", ".a": "./b" })).toBe('".5": ".1e3"\n.a: ./b');
 });

@@ -1,7 +1,8 @@
 // Prints JSON values as YAML, for reading. Keys of an object keep the server's order.
 
 const PLAIN = /^[A-Za-z_/.$][\w./@$+=,()<>~^;-]*( [\w./@$+=,()<>~^;-]+)*$/;
-const SPECIAL = /^(true|false|yes|no|on|off|null|y|n|~|\.inf|\.nan)$/i;
+/** What YAML 1.1 reads as another type. `.5`, `.1e3` and `.1_0` are numbers. */
+const SPECIAL = /^(?:(true|false|yes|no|on|off|null|y|n|~|\.inf|\.nan)$|\.[\d_])/i;
 
 function text(value: string): string {
   return PLAIN.test(value) && !SPECIAL.test(value) ? value : JSON.stringify(value);

@@ -92,7 +92,7 @@ export function ApplicationPage({ id }: { id: AppName }) {
       <TreeTools filter={{ text, problems }} all={countNodes(root) - 1} shown={countNodes(filtered) - 1} />
       <section aria-label="Resources">{wide ? <TreeView {...shape} /> : <TreeList {...shape} />}</section>
       <Details app={app} id={id} now={now} />
-      {node && <Panel key={node.key} app={id} node={node} now={now} onClose={close} />}
+      {node && <Panel key={node.key} app={id} of={app} node={node} now={now} onClose={close} />}
     </div>
   );
 }

@@ -1,6 +1,6 @@
 // ApplicationSets: all of them, and one with its Applications, its conditions, its events, and what it generates now.
 
-import { useCallback, useMemo } from "react";
+import { useCallback, useMemo, useState } from "react";
 import { api, type AppName } from "../api/client";
 import { useStream } from "../api/live";
 import { type ApplicationSet, sets } from "../api/sets";
@@ -8,12 +8,13 @@ import type { Application } from "../api/types";
 import { useAsked } from "../asked";
 import { useNow, useTitle } from "../hooks";
 import { healthOf, syncOf } from "../model/applications";
-import { type Difference, differences, errorOf, isOwned, toneOfCondition } from "../model/sets";
+import { differences, errorOf, isOwned, toneOfCondition } from "../model/sets";
 import { ago, exact } from "../model/time";
 import { toYaml } from "../model/yaml";
 import { Copy } from "../parts/copy";
-import { DiffView, Unfold } from "../parts/diff";
 import { EventList } from "../parts/events";
+import { DeleteSet, SetDialog } from "../parts/set-dialog";
+import { PlanList, summary } from "../parts/set-plan";
 import { Empty, Failure, LiveDot } from "../parts/shell";
 import { Badge } from "../parts/status";
 import { Table } from "../parts/table";
@@ -52,6 +53,7 @@ const generatorsOf = (set: ApplicationSet) => (set.spec.generators ?? []).map((g
 export function SetsPage() {
   useTitle("ApplicationSets");
   const { value: all, error, again } = useAsked(sets.list);
+  const [creating, setCreating] = useState(false);
   const { connection, error: lost } = useChanges(again, all !== undefined);
   const rows = all?.map((set) => {
     const { name, namespace } = set.metadata;
@@ -85,13 +87,17 @@ export function SetsPage() {
         {rows && <span className="total">{rows.length}</span>}
         <span className="grow" />
         <LiveDot connection={connection} error={lost} />
+        <button type="button" className="primary" onClick={() => setCreating(true)}>
+          New ApplicationSet…
+        </button>
       </div>
+      {creating && <SetDialog onClose={() => setCreating(false)} />}
       {error && <Failure error={error} what="The ApplicationSets cannot be listed." />}
       {!rows && !error && <div className="skeleton" role="status" aria-label="Loading" />}
       {rows?.length === 0 && (
         <Empty title="No ApplicationSets yet">
           <p className="dim">
-            <code>tiphys appset create</code> makes one, or Git.
+            <em>New ApplicationSet…</em> makes one, or <code>tiphys appset create</code>, or Git.
           </p>
         </Empty>
       )}
@@ -118,6 +124,7 @@ export function SetPage({ id }: { id: AppName }) {
   const { connection, error: lost } = useChanges(again, value !== undefined);
   const now = useNow();
   const wanted = useQuery("view");
+  const [asking, setAsking] = useState<"edit" | "delete">();
   if (error?.status === 404)
     return (
       <Empty title={`There is no ApplicationSet ${name}`}>
@@ -143,7 +150,16 @@ export function SetPage({ id }: { id: AppName }) {
           {generatorsOf(set)}
           {set.spec.syncPolicy?.applicationsSync && ` · ${set.spec.syncPolicy.applicationsSync}`}
         </span>
+        <span className="grow" />
+        <button type="button" onClick={() => setAsking("delete")}>
+          Delete…
+        </button>
+        <button type="button" className="primary" onClick={() => setAsking("edit")}>
+          Edit…
+        </button>
       </div>
+      {asking === "edit" && <SetDialog set={set} onClose={() => (setAsking(undefined), again())} />}
+      {asking === "delete" && <DeleteSet set={set} owned={all.filter((app) => isOwned(app, set)).length} onClose={() => setAsking(undefined)} />}
       {error && <Failure error={error} what="What is shown may be old." />}
       {wrong && (
         <div className="notice tone-bad" role="alert">
@@ -185,8 +201,6 @@ function Applications({ set, all }: { set: ApplicationSet; all: Application[] })
   return <Table title="Applications" heads={["Name", "Sync", "Health", "Namespace", ...(steps.size > 0 ? ["Rollout"] : [])]} rows={rows} />;
 }
 
-const TONES: Record<Difference["effect"], string> = { create: "good", change: "warn", delete: "bad", keep: "off", same: "off" };
-
 /** The generators may ask Git and others: only when somebody looks, and when the set itself has changed. */
 function Generated({ set, all }: { set: ApplicationSet; all: Application[] }) {
   const text = JSON.stringify([set.metadata.name, set.spec]);
@@ -202,26 +216,11 @@ function Generated({ set, all }: { set: ApplicationSet; all: Application[] }) {
           Generate again
         </button>
         <span className="dim" role="status">
-          {found.filter(({ effect }) => !["same", "keep"].includes(effect)).length} of {found.length} Applications would change
+          {summary(found)}
         </span>
       </div>
       {jq && <p className="dim">What it ignores by jq expressions is shown as a difference here.</p>}
-      <ul className="results plan-list" aria-label="What it generates">
-        {found.map((difference) => (
-          <li key={difference.name} data-effect={difference.effect}>
-            <span className={`badge tone-${TONES[difference.effect]}`}>{difference.effect === "same" ? "unchanged" : difference.effect}</span>
-            <Unfold
-              head={
-                <>
-                  {difference.name} {difference.why && <span className="dim">{difference.why}</span>}
-                </>
-              }
-            >
-              {() => <DiffView before={difference.before} after={difference.after} from="now" to="generated" same="It is what the set generates." />}
-            </Unfold>
-          </li>
-        ))}
-      </ul>
+      <PlanList found={found} label="What it generates" />
     </>
   );
 }

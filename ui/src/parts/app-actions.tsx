@@ -39,12 +39,9 @@ export function Actions({ app, id, phase }: { app: Application; id: AppName; pha
       <button type="button" disabled={busy} onClick={() => setAsking("delete")}>
         Delete…
       </button>
-      {/* One with several sources does not fit into the form. */}
-      {app.spec.source && !app.spec.sources?.length && (
-        <button type="button" disabled={busy} onClick={() => setAsking("edit")}>
-          Edit…
-        </button>
-      )}
+      <button type="button" disabled={busy} onClick={() => setAsking("edit")}>
+        Edit…
+      </button>
       <button type="button" disabled={busy} title="Render all manifests again, also those of known revisions" onClick={() => void run("Rendered and compared again", () => api.refresh(id, "hard"))}>
         Hard refresh
       </button>

@@ -7,12 +7,14 @@ interface Props {
   confirm: string;
   danger?: boolean;
   disabled?: boolean;
+  /** It has much to enter. */
+  wide?: boolean;
   children?: ReactNode;
   act: () => Promise<unknown>;
   onClose: () => void;
 }
 
-export function Ask({ title, confirm, danger, disabled, children, act, onClose }: Props) {
+export function Ask({ title, confirm, danger, disabled, wide, children, act, onClose }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   const [busy, setBusy] = useState(false);
@@ -31,7 +33,7 @@ export function Ask({ title, confirm, danger, disabled, children, act, onClose }
     }
   };
   return (
-    <dialog ref={dialog} onClose={onClose} aria-labelledby={id}>
+    <dialog ref={dialog} className={wide ? "middle" : undefined} onClose={onClose} aria-labelledby={id}>
       <form onSubmit={(e) => void submit(e)}>
         <h2 id={id}>{title}</h2>
         {children}

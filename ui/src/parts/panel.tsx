@@ -2,8 +2,10 @@
 
 import { useEffect, useRef, useState } from "react";
 import { api, ApiError, type AppName } from "../api/client";
-import type { ResourceDiff } from "../api/types";
+import type { Application, ResourceDiff } from "../api/types";
+import { useAsked } from "../asked";
 import { containersOf, hasLogs } from "../model/logs";
+import { runningContainers } from "../model/terminal";
 import { exact } from "../model/time";
 import type { TreeNode } from "../model/tree";
 import { safeUrl } from "../model/url";
@@ -12,6 +14,7 @@ import { applicationPath, Link, setQuery, useQuery } from "../router";
 import { Copy } from "./copy";
 import { DiffView } from "./diff";
 import { Events } from "./events";
+import { Later, later } from "./later";
 import { Logs } from "./logs";
 import { kindHue, kindLetters } from "./node";
 import { ResourceActions } from "./resource-actions";
@@ -19,8 +22,10 @@ import { Failure } from "./shell";
 import { Badge } from "./status";
 import { Tabs } from "./tabs";
 
-const TABS = { summary: "Summary", diff: "Diff", live: "Live", desired: "Desired", events: "Events", logs: "Logs" };
+const TABS = { summary: "Summary", diff: "Diff", live: "Live", desired: "Desired", events: "Events", logs: "Logs", terminal: "Terminal" };
 type Tab = keyof typeof TABS;
+
+const Terminal = later(() => import("./terminal"));
 
 interface Loaded {
   /** In JSON. */
@@ -52,7 +57,7 @@ function useResource(app: AppName, node: TreeNode): Loaded | undefined {
 }
 
 /** The tabs that have something to show. */
-function tabsOf(node: TreeNode): Tab[] {
+function tabsOf(node: TreeNode, hasTerminals: boolean): Tab[] {
   const isLive = Boolean(node.live?.uid);
   const has: Record<Tab, boolean> = {
     summary: true,
@@ -61,11 +66,20 @@ function tabsOf(node: TreeNode): Tab[] {
     desired: node.sync !== undefined,
     events: isLive,
     logs: isLive && hasLogs(node.ref.kind),
+    terminal: isLive && hasTerminals && !node.ref.group && node.ref.kind === "Pod",
   };
   return (Object.keys(TABS) as Tab[]).filter((tab) => has[tab]);
 }
 
-export function Panel({ app, node, now, onClose }: { app: AppName; node: TreeNode; now: number; onClose: () => void }) {
+interface Props {
+  app: AppName;
+  of: Application;
+  node: TreeNode;
+  now: number;
+  onClose: () => void;
+}
+
+export function Panel({ app, of, node, now, onClose }: Props) {
   const loaded = useResource(app, node);
   const wanted = useQuery("tab");
   const panel = useRef<HTMLElement>(null);
@@ -76,7 +90,7 @@ export function Panel({ app, node, now, onClose }: { app: AppName; node: TreeNod
     window.addEventListener("keydown", close);
     return () => window.removeEventListener("keydown", close);
   }, [onClose]);
-  const available = tabsOf(node);
+  const available = tabsOf(node, useAsked(api.settings).value?.execEnabled ?? false);
   const first = node.sync === "OutOfSync" ? "diff" : "summary";
   const shown = available.find((tab) => tab === wanted) ?? first;
   return (
@@ -102,6 +116,11 @@ export function Panel({ app, node, now, onClose }: { app: AppName; node: TreeNod
         {shown === "diff" && <Diff loaded={loaded} />}
         {shown === "events" && <Events app={app} of={node.ref} now={now} changed={node.live?.resourceVersion ?? ""} />}
         {shown === "logs" && <Logs app={app} of={node.ref} containers={containersOf(loaded?.manifest ?? "")} />}
+        {shown === "terminal" && (
+          <Later fallback={<p className="dim">Loading…</p>}>
+            {loaded && <Terminal of={of} pod={node.ref} containers={runningContainers(loaded.manifest)} />}
+          </Later>
+        )}
       </Tabs>
     </aside>
   );

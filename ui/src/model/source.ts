@@ -1,0 +1,110 @@
+// What is entered of one source of an Application, and what it makes of the source that was there.
+
+import type { Source } from "../api/types";
+import { lines, pair, type ParameterForm, parameterForm, withParameters } from "./parameters";
+
+export interface SourceForm extends ParameterForm {
+  /** Its place in the Application as it was; undefined: it is new. */
+  at: number | undefined;
+  /** Which one it is, wherever it is moved to. */
+  key: number;
+  repoURL: string;
+  /** A folder in Git, or the name of a chart. */
+  path: string;
+  isChart: boolean;
+  revision: string;
+  /** By this name other sources take files from it. */
+  ref: string;
+  /** Of Helm, in YAML. */
+  values: string;
+  releaseName: string;
+  skipCrds: boolean;
+  ignoreMissingValueFiles: boolean;
+  kustomizeNamespace: string;
+  /** As lines `name=count`. */
+  replicas: string;
+  /** As lines. */
+  components: string;
+  recurse: boolean;
+  include: string;
+  exclude: string;
+}
+
+let last = 0;
+
+export function sourceForm(source?: Source, at?: number): SourceForm {
+  const { helm, kustomize, directory } = source ?? {};
+  return {
+    at,
+    key: ++last,
+    repoURL: source?.repoURL ?? "",
+    path: source?.chart ?? source?.path ?? "",
+    isChart: Boolean(source?.chart),
+    revision: source?.targetRevision ?? "",
+    ref: source?.ref ?? "",
+    values: helm?.values ?? "",
+    releaseName: helm?.releaseName ?? "",
+    skipCrds: helm?.skipCrds ?? false,
+    ignoreMissingValueFiles: helm?.ignoreMissingValueFiles ?? false,
+    kustomizeNamespace: kustomize?.namespace ?? "",
+    replicas: (kustomize?.replicas ?? []).map(({ name, count }) => `${name}=${count ?? ""}`).join("\n"),
+    components: (kustomize?.components ?? []).join("\n"),
+    recurse: directory?.recurse ?? false,
+    include: directory?.include ?? "",
+    exclude: directory?.exclude ?? "",
+    ...parameterForm(source),
+  };
+}
+
+/** Values as an object count before those in a text, and there is no text to edit. */
+export const takesValues = (source: Source | undefined, isHelm: boolean) => isHelm && source?.helm?.valuesObject === undefined;
+
+const count = (text: string): number | string => (/^\d+$/.test(text) ? Number(text) : text);
+
+/** With some of its parts replaced; what is empty is left out, and undefined when nothing is left. */
+function changed<T extends object>(old: T | undefined, part: Partial<T>): T | undefined {
+  const isEmpty = (value: unknown) => value === undefined || value === "" || value === false || (Array.isArray(value) && value.length === 0);
+  const others = Object.entries({ ...old }).filter(([key]) => !Object.hasOwn(part, key));
+  const entries = [...others, ...Object.entries(part).filter(([, value]) => !isEmpty(value))];
+  return entries.length > 0 ? (Object.fromEntries(entries) as T) : undefined;
+}
+
+function place(form: SourceForm): Partial<Source> {
+  if (form.isChart) return { chart: form.path };
+  // Others take files from it, and nothing of it is rendered.
+  if (form.ref && !form.path) return {};
+  return { path: form.path || "." };
+}
+
+/** Only what was changed in the form is changed in the source: it has more than the form shows. */
+export function withSource(source: Source | undefined, form: SourceForm): Source {
+  const before = sourceForm(source);
+  const differs = (...keys: (keyof SourceForm)[]) => !source || keys.some((key) => before[key] !== form[key]);
+  let wanted: Source = structuredClone(source ?? { repoURL: "" });
+  if (differs("repoURL", "path", "isChart", "revision", "ref")) {
+    const { path: _path, chart: _chart, ref: _ref, ...others } = wanted;
+    wanted = { ...others, repoURL: form.repoURL, ...place(form), targetRevision: form.revision || (form.isChart ? "*" : "HEAD") };
+    if (form.ref) wanted.ref = form.ref;
+  }
+  const { values, releaseName, skipCrds, ignoreMissingValueFiles, recurse, include, exclude } = form;
+  if (differs("values")) wanted.helm = changed(wanted.helm, { values: values.trim() ? values : "" });
+  if (differs("releaseName")) wanted.helm = changed(wanted.helm, { releaseName });
+  if (differs("skipCrds")) wanted.helm = changed(wanted.helm, { skipCrds });
+  if (differs("ignoreMissingValueFiles")) wanted.helm = changed(wanted.helm, { ignoreMissingValueFiles });
+  if (differs("kustomizeNamespace")) wanted.kustomize = changed(wanted.kustomize, { namespace: form.kustomizeNamespace });
+  if (differs("replicas")) wanted.kustomize = changed(wanted.kustomize, { replicas: lines(form.replicas).map(pair).map(([name, value]) => ({ name, count: count(value) })) });
+  if (differs("components")) wanted.kustomize = changed(wanted.kustomize, { components: lines(form.components) });
+  if (differs("recurse")) wanted.directory = changed(wanted.directory, { recurse });
+  if (differs("include")) wanted.directory = changed(wanted.directory, { include });
+  if (differs("exclude")) wanted.directory = changed(wanted.directory, { exclude });
+  if (!wanted.directory) delete wanted.directory;
+  return withParameters(wanted, form);
+}
+
+/** The list with one of its entries moved by one place. */
+export function moved<T>(list: readonly T[], from: number, by: 1 | -1): T[] {
+  const to = from + by;
+  const item = list[from];
+  if (item === undefined || to < 0 || to >= list.length) return [...list];
+  return list.toSpliced(from, 1).toSpliced(to, 0, item);
+}

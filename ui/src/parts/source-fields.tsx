@@ -1,0 +1,193 @@
+// The sources in an Application's form: where each comes from, and what it gives to Helm, Kustomize or a plain directory.
+
+import { useCallback, useRef, useState } from "react";
+import { settings } from "../api/settings";
+import type { Application } from "../api/types";
+import { useAsked } from "../asked";
+import { entered } from "../model/form";
+import { type Tool, toolOf } from "../model/parameters";
+import { moved, type SourceForm, sourceForm, takesValues } from "../model/source";
+import { Known } from "./known";
+
+interface Props {
+  /** The Application that is edited; undefined: it is new. */
+  before: Application | undefined;
+  sources: SourceForm[];
+  change: (sources: SourceForm[]) => void;
+}
+
+export function Sources({ before, sources, change }: Props) {
+  const repositories = useAsked(settings.repositories).value ?? [];
+  const box = useRef<HTMLDivElement>(null);
+  const several = sources.length > 1;
+  const of = (at: number) => (several ? ` of source ${at + 1}` : "");
+  // The button that was pressed is gone, or at its end: the keyboard stays in the list.
+  const focus = () => requestAnimationFrame(() => box.current?.querySelector<HTMLElement>("[data-add]")?.focus());
+  const move = (at: number, by: 1 | -1, title: string) => (
+    <button
+      type="button"
+      className="small"
+      aria-label={`${title} source ${at + 1}`}
+      disabled={at + by < 0 || at + by >= sources.length}
+      onClick={() => change(moved(sources, at, by))}
+    >
+      {title}
+    </button>
+  );
+  return (
+    <div className="sources" ref={box}>
+      {sources.map((source, at) => (
+        <fieldset key={source.key} data-source={at}>
+          {several && <legend>Source {at + 1}</legend>}
+          {several && (
+            <div className="tools">
+              {move(at, -1, "Up")}
+              {move(at, 1, "Down")}
+              <button type="button" className="small" aria-label={`Remove source ${at + 1}`} onClick={() => (change(sources.toSpliced(at, 1)), focus())}>
+                Remove
+              </button>
+            </div>
+          )}
+          <OneSource
+            before={before}
+            form={source}
+            several={several}
+            of={of(at)}
+            known={repositories.map(({ repo }) => repo)}
+            set={(part) => change(sources.with(at, { ...source, ...part }))}
+          />
+        </fieldset>
+      ))}
+      <button type="button" className="small" data-add onClick={() => change([...sources, sourceForm()])}>
+        Add a source
+      </button>
+      {several && <p className="dim">A later source replaces what an earlier one has of the same name.</p>}
+    </div>
+  );
+}
+
+interface OneProps {
+  before: Application | undefined;
+  form: SourceForm;
+  several: boolean;
+  of: string;
+  known: string[];
+  set: (part: Partial<SourceForm>) => void;
+}
+
+type Texts = "path" | "revision" | "ref" | "releaseName" | "namePrefix" | "nameSuffix" | "kustomizeNamespace" | "include" | "exclude";
+type Areas = "valueFiles" | "parameters" | "images" | "commonLabels" | "replicas" | "components";
+type Checks = "isChart" | "skipCrds" | "ignoreMissingValueFiles" | "recurse";
+
+const TOOLS: [NonNullable<Tool>, string][] = [
+  ["helm", "Helm"],
+  ["kustomize", "Kustomize"],
+  ["directory", "Plain manifests"],
+];
+
+function OneSource({ before, form, several, of, known, set }: OneProps) {
+  const source = before && form.at !== undefined ? entered(before)[form.at] : undefined;
+  const { at } = form;
+  // Nothing is asked about a source that is not there yet.
+  const details = useAsked(
+    useCallback(async (signal: AbortSignal) => (before && source && at !== undefined ? settings.details(before, source, at, signal) : undefined), [before, source, at]),
+  ).value;
+  const [chosen, setChosen] = useState<Tool>();
+  const tool = form.isChart ? "helm" : (chosen ?? toolOf(source, details));
+  const text = (title: string, key: Texts, more: object = {}) => (
+    <label>
+      {title}
+      <input name={key} autoComplete="off" spellCheck={false} value={form[key]} onChange={(e) => set({ [key]: e.target.value })} {...more} />
+    </label>
+  );
+  const area = (title: string, key: Areas, placeholder: string, offered: string[] = []) => (
+    <label>
+      {title}
+      <textarea name={key} rows={2} spellCheck={false} placeholder={placeholder} value={form[key]} onChange={(e) => set({ [key]: e.target.value })} />
+      {offered.length > 0 && <small>There are: {offered.join(", ")}</small>}
+    </label>
+  );
+  const check = (title: string, key: Checks, words: string) => (
+    <label className="check">
+      <input type="checkbox" name={key} checked={form[key]} onChange={(e) => set({ [key]: e.target.checked })} />
+      <span>
+        {title}
+        <small>{words}</small>
+      </span>
+    </label>
+  );
+  const onlyFiles = several && form.ref !== "" && form.path === "" && !form.isChart;
+  return (
+    <>
+      <Known title="Repository" name="repoURL" required placeholder="https://git.example.org/team/shop.git" value={form.repoURL} known={known} change={(repoURL) => set({ repoURL })} />
+      <div className="two">
+        {text(form.isChart ? "Chart" : "Path", "path", { required: form.isChart, placeholder: form.isChart || onlyFiles ? "" : "." })}
+        {text(form.isChart ? "Version" : "Revision", "revision", { placeholder: form.isChart ? "*" : "HEAD" })}
+      </div>
+      {check("It is a chart repository", "isChart", "Of Helm, with an index or in a registry")}
+      {(several || form.ref) && (
+        <div className="two">
+          {text("Name for value files of other sources (ref)", "ref", { pattern: "[A-Za-z0-9_\\-]+", title: "Letters, digits, - and _", placeholder: "values" })}
+        </div>
+      )}
+      {onlyFiles ? (
+        <p className="dim">Without a path, other sources only take files from it: ${form.ref}/…</p>
+      ) : (
+        <>
+          {!form.isChart && (
+            <label>
+              Options for
+              <select name="tool" aria-label={`Options for${of}`} value={tool ?? ""} onChange={(e) => setChosen((e.target.value || undefined) as Tool)}>
+                <option value="">what the repository has</option>
+                {TOOLS.map(([name, title]) => (
+                  <option key={name} value={name}>
+                    {title}
+                  </option>
+                ))}
+              </select>
+            </label>
+          )}
+          {tool === "helm" && (
+            <>
+              <div className="two">
+                {area("Value files, one a line", "valueFiles", several ? "$values/prod.yaml" : "values-prod.yaml", details?.helm?.valueFiles)}
+                {area("Parameters, one a line", "parameters", "image.tag=v2")}
+                {text("Release name", "releaseName")}
+              </div>
+              <div className="two">
+                {check("Skip CRDs", "skipCrds", "Those in the chart's folder crds")}
+                {check("Missing value files are no error", "ignoreMissingValueFiles", "They are left out")}
+              </div>
+            </>
+          )}
+          {takesValues(source, tool === "helm") && (
+            <label>
+              Values that differ from the chart's
+              <textarea name="values" rows={6} spellCheck={false} value={form.values} onChange={(e) => set({ values: e.target.value })} />
+            </label>
+          )}
+          {tool === "kustomize" && (
+            <div className="two">
+              {area("Images, one a line", "images", "name=other:tag", details?.kustomize?.images)}
+              {area("Labels, one a line", "commonLabels", "team=shop")}
+              {area("Replicas, one a line", "replicas", "web=3")}
+              {area("Components, one a line", "components", "../components/tls")}
+              {text("Name prefix", "namePrefix")}
+              {text("Name suffix", "nameSuffix")}
+              {text("Namespace of its resources", "kustomizeNamespace")}
+            </div>
+          )}
+          {tool === "directory" && (
+            <>
+              {check("Folders in it too", "recurse", "Manifests at any depth")}
+              <div className="two">
+                {text("Only files like", "include", { placeholder: "*.yaml" })}
+                {text("No files like", "exclude", { placeholder: "{test,*.bak}" })}
+              </div>
+            </>
+          )}
+        </>
+      )}
+    </>
+  );
+}
