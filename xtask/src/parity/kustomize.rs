@@ -1,8 +1,11 @@
 //! `cargo xtask parity kustomize DIR…`: every kustomization below some folders, built by the real
-//! kustomize and by ours.
+//! kustomize and by ours; with `--random SEED` those that are made up.
 //!
 //! Main function: [`run`]. What needs something from elsewhere is counted and not compared: nothing
 //! is fetched. Of failures, only that both fail counts.
+
+mod objects;
+mod random;
 
 use super::helm::read_folder;
 use crate::conformance::kustomize::NoChance;
@@ -20,8 +23,14 @@ use tiphys_render::{
 #[derive(clap::Args)]
 pub struct Args {
     /// Folders with kustomizations, at any depth; each is a source of its own
-    #[arg(required = true)]
+    #[arg(required_unless_present = "random")]
     dirs: Vec<PathBuf>,
+    /// Also build made-up kustomizations: each has a seed of its own, of which this is the first
+    #[arg(long, value_name = "SEED")]
+    random: Option<u64>,
+    /// How many are made up
+    #[arg(long, default_value_t = 1000, requires = "random")]
+    count: u64,
     /// The real program [env: KUSTOMIZE] [default: ~/.cache/control-plane/bin/kustomize]
     #[arg(long, value_name = "PROGRAM")]
     kustomize: Option<PathBuf>,
@@ -53,22 +62,30 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Some(program) => program.clone(),
         None => real().context("there is no real kustomize: see scripts/control-plane")?,
     };
-    let mut counts: BTreeMap<Outcome, usize> = BTreeMap::new();
-    let mut shown = 0;
+    let mut found = Found {
+        show: args.show,
+        counts: BTreeMap::new(),
+        shown: 0,
+    };
     for dir in &args.dirs {
         let dir = dir
             .canonicalize()
             .with_context(|| format!("{}", dir.display()))?;
         let files = read_folder(&dir)?;
         for folder in kustomizations(&files) {
-            let (outcome, told) = compare(&program, &dir, &files, &folder)?;
-            *counts.entry(outcome).or_default() += 1;
-            if outcome.is_wrong() && shown < args.show {
-                shown += 1;
-                println!("{outcome:?} {}/{folder}: {told}", dir.display());
-            }
+            let compared = compare(&program, &dir, &files, &folder)?;
+            found.add(compared, &format!("{}/{folder}", dir.display()));
         }
     }
+    if let Some(first) = args.random {
+        for seed in first..first.saturating_add(args.count) {
+            let (files, folder) = random::files(seed);
+            let dir = written(&files)?;
+            let compared = compare(&program, dir.path(), &files, &folder)?;
+            found.add(compared, &format!("--random {seed} --count 1, {folder}"));
+        }
+    }
+    let counts = found.counts;
     println!("{counts:?}");
     let wrong: usize = counts
         .iter()
@@ -79,6 +96,35 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         bail!("{wrong} kustomizations are not built as the real kustomize builds them");
     }
     Ok(())
+}
+
+/// What was found so far.
+struct Found {
+    show: usize,
+    counts: BTreeMap<Outcome, usize>,
+    shown: usize,
+}
+
+impl Found {
+    fn add(&mut self, (outcome, told): (Outcome, String), of: &str) {
+        *self.counts.entry(outcome).or_default() += 1;
+        if outcome.is_wrong() && self.shown < self.show {
+            self.shown += 1;
+            println!("{outcome:?} {of}: {told}");
+        }
+    }
+}
+
+/// A folder with these files, for the real program.
+fn written(files: &MemoryFiles) -> anyhow::Result<tempfile::TempDir> {
+    let dir = tempfile::tempdir()?;
+    for (name, content) in &files.0 {
+        let path = dir.path().join(name);
+        let folder = path.parent().context("it is in the folder")?;
+        std::fs::create_dir_all(folder)?;
+        std::fs::write(&path, content)?;
+    }
+    Ok(dir)
 }
 
 /// The program that the environment names, or that scripts/control-plane has installed.
@@ -157,15 +203,12 @@ mod tests {
             {
                 continue;
             }
-            let dir = tempfile::tempdir().expect("a folder");
             let mut files = MemoryFiles::default();
             for (name, text) in case["files"].as_object().expect("files") {
                 let text = text.as_str().expect("text").as_bytes();
-                let path = dir.path().join(name);
-                std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-                std::fs::write(&path, text).expect("written");
                 files.0.insert(name.clone(), text.to_vec());
             }
+            let dir = written(&files).expect("a folder");
             let folder = case["folder"].as_str().expect("a folder").trim_matches('.');
             let (outcome, told) =
                 compare(&program, dir.path(), &files, folder).expect("both have been asked");

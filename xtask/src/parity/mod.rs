@@ -1,10 +1,13 @@
 //! `cargo xtask parity`: compares the real programs with ours on any number of newly generated
 //! inputs.
 
+mod dice;
+mod health;
 mod helm;
 mod jq;
 mod jsonnet;
 mod kustomize;
+mod peer;
 mod rbac;
 mod semver;
 mod shrink;
@@ -23,7 +26,8 @@ pub enum Parity {
     Template(Random),
     /// Every chart below a folder, rendered by the real Helm and by ours
     Helm(Box<helm::Args>),
-    /// Every kustomization below some folders, built by the real kustomize and by ours
+    /// Every kustomization below some folders, and made-up ones, built by the real kustomize and by
+    /// ours
     Kustomize(kustomize::Args),
     /// Every Jsonnet file below some folders, evaluated by the real jsonnet and by ours
     Jsonnet(jsonnet::Args),
@@ -35,6 +39,9 @@ pub enum Parity {
     Semver(Random),
     /// Random policies and requests, decided by casbin (in a program built elsewhere) and by ours
     Rbac(rbac::Args),
+    /// The health of objects and of changed ones, judged by Argo CD (in a program built elsewhere)
+    /// and by ours
+    Health(health::Args),
 }
 
 /// How much of what is random.
@@ -61,6 +68,7 @@ pub fn run(root: &Path, parity: &Parity) -> anyhow::Result<()> {
         Parity::Yaml(args) => yaml::run(root, args),
         Parity::Semver(args) => semver::run(root, args),
         Parity::Rbac(args) => rbac::run(args),
+        Parity::Health(args) => health::run(args),
     }
 }
 

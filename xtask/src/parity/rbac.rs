@@ -7,14 +7,12 @@
 //! that is a refusal. Patterns in which gobwas has a fault that ours has not are not made (the
 //! conformance suite names them).
 
-use super::{Random, shrink::shrunk};
+use super::{Random, peer::Peer, shrink::shrunk};
 use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, VecDeque},
-    io::{BufRead, BufReader, Lines, Write},
-    path::{Path, PathBuf},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    path::PathBuf,
 };
 use tiphys_rbac::{Rbac, Request, Settings};
 use tiphys_testkit::Rng;
@@ -95,46 +93,6 @@ fn smallest(case: &Value, peer: &mut Peer) -> anyhow::Result<String> {
         "{told}\n{}, builtin {}",
         case["configmap"], case["builtin"]
     ))
-}
-
-/// The program that asks casbin.
-struct Peer {
-    program: Child,
-    questions: ChildStdin,
-    answers: Lines<BufReader<ChildStdout>>,
-}
-
-impl Peer {
-    fn start(path: &Path) -> anyhow::Result<Self> {
-        let mut program = Command::new(path)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("{} does not start", path.display()))?;
-        let questions = program.stdin.take().context("the input was asked for")?;
-        let answers = program.stdout.take().context("the output was asked for")?;
-        Ok(Self {
-            program,
-            questions,
-            answers: BufReader::new(answers).lines(),
-        })
-    }
-
-    fn ask(&mut self, case: &Value) -> anyhow::Result<()> {
-        writeln!(self.questions, "{case}").context("the peer has ended")
-    }
-
-    fn answer(&mut self) -> anyhow::Result<Value> {
-        let line = self.answers.next().context("the peer has ended")??;
-        serde_json::from_str(&line).context("the peer's answer")
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        let _ = self.program.kill();
-        let _ = self.program.wait();
-    }
 }
 
 #[derive(Default)]

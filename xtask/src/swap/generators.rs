@@ -2,6 +2,15 @@
 //! kinds of templates. Main function: [`spec`].
 
 use serde_json::{Value, json};
+use tiphys_gocompat::yaml;
+
+/// How many kinds of sets are written here.
+const OWN_KINDS: usize = 12;
+/// How many there are of the shapes of public repositories, and which.
+const SHAPES: usize = 12;
+const SHAPES_FILE: &str = include_str!("shapes.yaml");
+/// How many policies each kind is combined with.
+const POLICIES: usize = 5;
 
 /// The files of the sets' repository.
 pub const FILES: &[(&str, &str)] = &[
@@ -20,6 +29,16 @@ pub const FILES: &[(&str, &str)] = &[
         "lists/all.yaml",
         "- {team: a, items: [{k: one}, {k: two}]}\n- {team: b, items: [{k: three}]}\n",
     ),
+    (
+        "more/a/b/list.json",
+        r#"[{"team": "c", "items": [{"k": "four"}]}]"#,
+    ),
+    ("sizes/large.yaml", "size: {name: large, cpu: 1.5}\n"),
+    ("sizes/small.yaml", "size: {name: small, cpu: 1}\n"),
+    ("teams/blue/secret/values.yaml", "{}"),
+    ("teams/blue/web/values.yaml", "{}"),
+    ("teams/green/api.v2/values.yaml", "{}"),
+    ("teams/green/job/values.yaml", "{}"),
 ];
 
 const LOCAL: &str = "https://kubernetes.default.svc";
@@ -60,14 +79,28 @@ impl Template<'_> {
     }
 }
 
-/// The specification of set number `n`, which has this name; there are twelve kinds of generators,
-/// each with three policies.
+/// The specification of set number `n`, which has this name; there are 24 kinds, each with five
+/// policies.
 pub fn spec(n: usize, set: &str, url: &str) -> Value {
-    let mut spec = of_kind(n % 12, set, url);
-    match n / 12 % 3 {
+    let kinds = OWN_KINDS + SHAPES;
+    let mut spec = of_kind(n % kinds, set, url);
+    match n / kinds % POLICIES {
         0 => {}
         1 => spec["syncPolicy"] = json!({"preserveResourcesOnDeletion": true}),
-        _ => spec["syncPolicy"] = json!({"applicationsSync": "create-update"}),
+        2 => spec["syncPolicy"] = json!({"applicationsSync": "create-update"}),
+        3 => {
+            spec["syncPolicy"] = json!({"applicationsSync": "create-delete"});
+            spec["preservedFields"] = json!({"annotations": ["kept"], "labels": ["kept"]});
+        }
+        _ => {
+            let ignored = json!([{"jsonPointers": ["/spec/source/targetRevision"]}]);
+            spec["ignoreApplicationDifferences"] = ignored;
+            // Which is without effect where progressive syncs are not enabled.
+            let step = json!({"matchExpressions": [
+                {"key": "env", "operator": "In", "values": ["test"]},
+            ]});
+            spec["strategy"] = json!({"type": "RollingSync", "rollingSync": {"steps": [step]}});
+        }
     }
     spec
 }
@@ -75,8 +108,17 @@ pub fn spec(n: usize, set: &str, url: &str) -> Value {
 fn of_kind(kind: usize, set: &str, url: &str) -> Value {
     match kind {
         0..=5 => of_one(kind, set, url),
-        _ => of_several(kind, set, url),
+        6..=11 => of_several(kind, set, url),
+        _ => of_public(kind - OWN_KINDS, set, url),
     }
+}
+
+/// A shape of public repositories.
+fn of_public(number: usize, set: &str, url: &str) -> Value {
+    let text = SHAPES_FILE.replace("$set", set).replace("$url", url);
+    let shapes = yaml::parse_documents(text, &yaml::Limits::default()).unwrap_or_default();
+    let shape = shapes.into_iter().nth(number);
+    shape.expect("a test reads the file").value
 }
 
 /// One generator.
@@ -190,11 +232,13 @@ fn of_several(kind: usize, set: &str, url: &str) -> Value {
             "goTemplate": true,
             "generators": [{
                 "matrix": {"generators": [files, {"list": {
-                    "elementsYaml": "- {n: '{{ .env.size }}'}\n- {n: '0'}\n",
+                    "elementsYaml": "- {count: '{{ .env.size }}'}\n- {count: '0'}\n",
                 }}]},
-                "selector": {"matchExpressions": [{"key": "n", "operator": "NotIn", "values": ["1"]}]},
+                "selector": {"matchExpressions": [
+                    {"key": "count", "operator": "NotIn", "values": ["1"]},
+                ]},
             }],
-            "template": template("{{.env.name}}-{{.n}}", "apps/{{.n}}", "{{.server}}"),
+            "template": template("{{.env.name}}-{{.count}}", "apps/{{.count}}", "{{.server}}"),
         }),
     }
 }
@@ -206,16 +250,35 @@ mod tests {
 
     #[test]
     fn every_set_can_be_read_and_kinds_and_policies_are_combined() {
-        let specs: BTreeSet<String> = (0..36)
+        let all = (OWN_KINDS + SHAPES) * POLICIES;
+        let specs: BTreeSet<String> = (0..all)
             .map(|n| {
                 let spec = spec(n, "s", "https://example.test/r");
                 let set = json!({"metadata": {"name": "s"}, "spec": spec});
                 let set: tiphys_api::ApplicationSet =
                     serde_json::from_value(set).expect("a set of the API");
                 assert!(set.spec.generators.iter().all(tiphys_appset::has_generator));
+                assert!(!spec.to_string().contains("$set"));
                 spec.to_string()
             })
             .collect();
-        assert_eq!(specs.len(), 36);
+        assert_eq!(specs.len(), all);
+    }
+
+    #[test]
+    fn the_file_of_shapes_has_as_many_as_are_said() {
+        let shapes = yaml::parse_documents(SHAPES_FILE, &yaml::Limits::default());
+        assert_eq!(shapes.expect("YAML").len(), SHAPES);
+    }
+
+    /// YAML reads the key `n` as false, and a set that uses it has Applications of one name.
+    #[test]
+    fn keys_in_yaml_are_texts_of_yaml_1_1() {
+        let spec = of_several(11, "s", "https://example.test/r");
+        let list = &spec["generators"][0]["matrix"]["generators"][1]["list"];
+        let text = list["elementsYaml"].as_str().expect("a text");
+        let elements =
+            yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::Refuse);
+        assert_eq!(elements.expect("YAML")[1], json!({"count": "0"}));
     }
 }

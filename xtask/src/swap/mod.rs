@@ -48,7 +48,7 @@ pub struct Args {
     /// How many Applications a fleet has; there are 12 kinds
     #[arg(long, default_value_t = 24)]
     apps: usize,
-    /// How many ApplicationSets there are; there are 36 kinds
+    /// How many ApplicationSets there are; there are 24 kinds with five policies
     #[arg(long, default_value_t = 120)]
     sets: usize,
     /// How many changes of Applications notifications are played with

@@ -1,70 +1,90 @@
-//! Scenarios that differ from the recorded ones on purpose. Main function: [`reason`].
+//! Steps of scenarios that differ from the recorded ones on purpose. Main functions: [`explains`] and
+//! [`reason`].
 
-/// By id.
-const INTENDED: [(&str, &str); 62] = [
-    ("account-password-errors", PIPED),
-    ("account-can-i-admin", ACTIONS),
-    ("appset-create-dry", WHOLE),
-    ("cert-list", FINGERPRINT),
-    ("cert-ssh", FINGERPRINT),
-    ("core-mode", CORE),
-    ("get-missing", TREE),
-    ("gpg-errors", TOOLS),
-    ("group-only", LISTS),
-    ("login-name", LOGOUT),
-    ("login-tls", TLS),
-    ("login-tls-insecure", TLS),
-    ("logout", LOGOUT),
-    ("logs", LOGS),
-    ("notifications-get", OTHERS),
-    ("rbac-can-files", LINE),
-    ("rbac-can-live", BUILT_IN),
-    ("rbac-validate", LINE),
-    ("repo-declared", TOOLS),
-    ("resources", TREE),
-    ("rollback-no-id", UNCHANGED),
-    ("sync-outputs-tree", EARLY),
-    ("sync-plain", UNCHANGED),
-    ("sync-revision", UNCHANGED),
-    ("sync-strategy", UNCHANGED),
-    ("version", BUILD),
-    ("version-no-server", BUILD),
-    ("version-unreachable", BUILD),
-    ("wait", EARLY),
-    ("notifications-live", CODE),
-    ("login-twice", KEPT),
-    ("tty-list", TREE),
-    ("settings-validate", CRASH),
-    ("limited-to-project", EARLY),
-    ("add-source", NAMED),
-    ("appset-create-errors", NAMED),
-    ("appset-error", NAMED),
-    ("create-broken-app", NAMED),
-    ("create-errors", NAMED),
-    ("create-errors-more", NAMED),
-    ("create-helm-repo", NAMED),
-    ("create-jsonnet", NAMED),
-    ("create-no-validate", DIRECT),
-    ("create-plugin", DIRECT),
-    ("create-stdin", NAMED),
-    ("create-hydrator", DIRECT),
-    ("manifests-local", NAMED),
-    ("repo-add-helm", NAMED),
-    ("repo-add-oci", NAMED),
-    ("set-source", NAMED),
-    ("cluster-get", KINDS),
-    ("cluster-shards", REDIS),
-    ("cluster-stats", REDIS),
-    ("completion", SHELLS),
-    ("gen-cluster", HASH),
-    ("missing-args-other", ONE),
-    ("admin-misc-errors", MISUSE),
-    ("plugin", MISUSE),
-    ("appset-get", LINES),
-    ("tty-sync-several", LINES),
-    ("sync-preview", LINES),
-    ("appset-create", HEALTH),
+use super::steps::Kind;
+
+/// By id of the scenario, with the numbers of the steps that the reason is about.
+const INTENDED: &[(&str, &str, &[usize])] = &[
+    ("account-password-errors", PIPED, &[2, 5, 6]),
+    ("account-can-i-admin", ACTIONS, &[3, 6, 7]),
+    ("appset-create-dry", WHOLE, &[1, 2]),
+    ("cert-list", FINGERPRINT, &[0, 2, 3, 4, 5, 6, 8]),
+    ("cert-ssh", FINGERPRINT, &[1, 2]),
+    ("core-mode", CORE, &[1, 2, 3, 4, 5, 6, 7, 8, 9]),
+    ("get-missing", TREE, &[5, 6]),
+    ("gpg-errors", TOOLS, &[3]),
+    ("group-only", LISTS, &[10]),
+    ("login-name", LOGOUT, &[4, 5]),
+    ("login-tls", TLS, &[0, 1, 2]),
+    ("login-tls-insecure", TLS, &[2]),
+    ("logout", LOGOUT, &[1, 2, 6, 7]),
+    (
+        "logs",
+        LOGS,
+        &[3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 18],
+    ),
+    (
+        "notifications-get",
+        OTHERS,
+        &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
+    ),
+    ("notifications-get", CODE, &[4, 8, 9, 10]),
+    ("rbac-can-files", LINE, &[3, 4]),
+    ("rbac-can-files", BUILT_IN, &[0, 1]),
+    ("rbac-can-live", BUILT_IN, &[0, 1, 2, 3]),
+    ("rbac-validate", LINE, &[0, 3, 4, 8]),
+    ("rbac-validate", BUILT_IN, &[1, 2]),
+    ("repo-declared", TOOLS, &[0, 1]),
+    ("resources", TREE, &[3, 4]),
+    ("rollback-no-id", UNCHANGED, &[5, 7]),
+    ("sync-outputs-tree", EARLY, &[4, 5]),
+    ("sync-outputs-tree", UNCHANGED, &[3]),
+    ("sync-plain", UNCHANGED, &[4]),
+    ("sync-revision", UNCHANGED, &[7]),
+    ("sync-strategy", UNCHANGED, &[4, 7]),
+    ("version", BUILD, &[0, 2, 3, 5, 6, 7, 8]),
+    ("version-no-server", BUILD, &[0, 1, 2]),
+    ("version-unreachable", BUILD, &[0]),
+    ("wait", EARLY, &[10]),
+    ("notifications-live", CODE, &[0, 1, 2, 3]),
+    ("login-twice", KEPT, &[6]),
+    ("tty-list", TREE, &[3]),
+    ("settings-validate", CRASH, &[11, 12]),
+    ("limited-to-project", EARLY, &[2]),
+    ("add-source", NAMED, &[4, 5, 6, 7, 8]),
+    ("appset-create-errors", NAMED, &[0, 1, 2, 3, 4, 5, 6, 7]),
+    ("appset-error", NAMED, &[2]),
+    ("create-broken-app", NAMED, &[2, 3]),
+    ("create-errors", NAMED, &[4, 5, 6, 7, 8]),
+    ("create-errors-more", NAMED, &[0, 7, 8]),
+    ("create-helm-repo", NAMED, &[7, 8, 9]),
+    ("create-jsonnet", NAMED, &[6]),
+    ("create-no-validate", DIRECT, &[5]),
+    ("create-plugin", DIRECT, &[0, 4]),
+    ("create-stdin", NAMED, &[3, 4, 5]),
+    ("create-stdin", CODE, &[3, 4]),
+    ("create-hydrator", DIRECT, &[2]),
+    ("manifests-local", NAMED, &[4]),
+    ("repo-add-helm", NAMED, &[4]),
+    ("repo-add-oci", NAMED, &[0, 1, 2]),
+    ("set-source", NAMED, &[6, 7]),
+    ("cluster-get", KINDS, &[0, 1, 2, 3, 4]),
+    ("cluster-shards", REDIS, &[0, 1, 2, 3, 4]),
+    ("cluster-stats", REDIS, &[1, 2]),
+    ("completion", SHELLS, &[0, 1, 2, 3, 4, 5]),
+    ("gen-cluster", HASH, &[0, 1, 3, 8, 9]),
+    ("missing-args-other", ONE, &[28]),
+    ("admin-misc-errors", MISUSE, &[0, 1, 2, 3, 4, 5, 7]),
+    ("plugin", MISUSE, &[2, 3, 6]),
+    ("appset-get", LINES, &[3, 4, 6, 8]),
+    ("tty-sync-several", LINES, &[2, 4, 5, 8]),
+    ("sync-preview", LINES, &[1, 3, 5, 6]),
+    ("appset-create", HEALTH, &[3, 4, 5, 7, 9]),
+    ("list-states", LOOKED_AT, &[3, 4]),
+    ("repo-add-options", OPTIONS, &[2, 3]),
 ];
+const LOOKED_AT: &str = "the status says what was looked at, even if it could not be compared";
+const OPTIONS: &str = "each option of a repository is in the answer, not some";
 const NAMED: &str = "the error says which file, line, field or address is wrong, and why";
 const DIRECT: &str = "manifests are made in this program: no RPC failed";
 const KINDS: &str = "the cluster of this program serves fewer kinds";
@@ -97,7 +117,52 @@ const CODE: &str = "a command that could not do what it was asked for does not e
 const CRASH: &str = "the recorded one crashes at a group that it does not know";
 const KEPT: &str = "the deletion of a context leaves another one of the same server";
 
+/// The reasons for which a command may end with another code, not only print other words.
+const OF_CODES: [&str; 15] = [
+    ACTIONS, BUILT_IN, CODE, CORE, CRASH, EARLY, KEPT, LINE, LISTS, LOGOUT, MISUSE, ONE, PIPED,
+    REDIS, SHELLS,
+];
+
+/// Why a scenario has steps that differ.
 pub fn reason(id: &str) -> Option<&'static str> {
-    let found = INTENDED.iter().find(|(known, _)| *known == id);
-    found.map(|(_, reason)| *reason)
+    let found = INTENDED.iter().find(|(known, ..)| *known == id);
+    found.map(|(_, reason, _)| *reason)
+}
+
+/// Why a step differs, if that is intended.
+pub fn explains(id: &str, step: usize, kind: Kind) -> Option<&'static str> {
+    let may_be = |reason: &&str| match kind {
+        Kind::Code => OF_CODES.contains(reason),
+        Kind::Words => true,
+        // Nothing after it has been compared.
+        Kind::Wait => false,
+    };
+    let is_it = |(known, reason, steps): &&(&str, &str, &[usize])| {
+        *known == id && steps.contains(&step) && may_be(reason)
+    };
+    INTENDED.iter().find(is_it).map(|(_, reason, _)| *reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Kind::{Code, Wait, Words};
+    use super::{BUILT_IN, EARLY, LINE, explains};
+
+    #[test]
+    fn a_reason_excuses_only_what_it_is_about() {
+        for (id, step, kind, expected) in [
+            ("wait", 10, Code, Some(EARLY)),
+            ("wait", 10, Words, Some(EARLY)),
+            ("wait", 10, Wait, None),
+            ("wait", 11, Words, None),
+            // The words of a table excuse no failure.
+            ("appset-get", 3, Code, None),
+            ("rbac-can-files", 3, Code, Some(LINE)),
+            ("rbac-can-files", 0, Words, Some(BUILT_IN)),
+            ("rbac-can-files", 2, Words, None),
+            ("unknown", 0, Words, None),
+        ] {
+            assert_eq!(explains(id, step, kind), expected, "{id} {step}");
+        }
+    }
 }

@@ -21,8 +21,27 @@ const PATIENCE: Duration = Duration::from_secs(40);
 /// How long something is waited for.
 const WAIT: Duration = Duration::from_secs(12);
 
+/// What a difference is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The code that a command ends with.
+    Code,
+    /// What it prints or writes.
+    Words,
+    /// What is waited for does not happen.
+    Wait,
+}
+
+/// What differs in a scenario.
+#[derive(Clone, Debug)]
+pub struct Differs {
+    pub step: usize,
+    pub kind: Kind,
+    pub what: String,
+}
+
 /// What differs, of each command.
-pub fn run(world: &World, case: &Value) -> anyhow::Result<Vec<String>> {
+pub fn run(world: &World, case: &Value) -> anyhow::Result<Vec<Differs>> {
     let saved = RefCell::new(BTreeMap::new());
     let mut found = Vec::new();
     let rules = case["normalize"].as_array().into_iter().flatten();
@@ -32,11 +51,19 @@ pub fn run(world: &World, case: &Value) -> anyhow::Result<Vec<String>> {
             let ran = command(world, step, &saved, spaces);
             let ran = ran.with_context(|| format!("step {number} {}", step["args"]))?;
             let name = || format!("step {number} {}", step["args"]);
-            found.extend(ran.into_iter().map(|why| format!("{}: {why}", name())));
+            found.extend(ran.into_iter().map(|(kind, why)| Differs {
+                step: number,
+                kind,
+                what: format!("{}: {why}", name()),
+            }));
         } else if !step["wait"].is_null() {
             // What follows depends on it; the reason is often in what came before.
             if let Err(why) = world.wait(&step["wait"], WAIT) {
-                found.push(format!("step {number}: {why}"));
+                found.push(Differs {
+                    step: number,
+                    kind: Kind::Wait,
+                    what: format!("step {number}: {why}"),
+                });
                 break;
             }
         } else if step["kubectl"].is_array() {
@@ -52,12 +79,13 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
+/// What differs.
 fn command(
     world: &World,
     step: &Value,
     saved: &RefCell<BTreeMap<String, String>>,
     spaces: bool,
-) -> anyhow::Result<Vec<String>> {
+) -> anyhow::Result<Vec<(Kind, String)>> {
     let real = |text: &str| {
         let mut text = world.real(text);
         for (name, value) in saved.borrow().iter() {
@@ -80,22 +108,19 @@ fn command(
     let ended = ran(command, step["stdin"].as_str().map(real))?;
     let mut found = Vec::new();
     if json!(ended.code) != step["exit"] {
-        found.push(format!("exit {:?}, wanted {}", ended.code, step["exit"]));
+        let why = format!("exit {:?}, wanted {}", ended.code, step["exit"]);
+        found.push((Kind::Code, why));
     }
     for (stream, printed) in [("stdout", &ended.stdout), ("stderr", &ended.stderr)] {
-        found.extend(compare::output(
-            step,
-            stream,
-            printed,
-            &world.normaliser,
-            spaces,
-        ));
+        let differs = compare::output(step, stream, printed, &world.normaliser, spaces);
+        found.extend(differs.map(|why| (Kind::Words, why)));
     }
     for (name, wanted) in step["shows"].as_object().into_iter().flatten() {
         let shown = fs::read_to_string(world.folder().join(real(name))).ok();
         let shown = shown.map(|shown| world.normaliser.text(&shown));
         if shown.as_deref() != wanted.as_str() {
-            found.push(format!("file {name} is {shown:?}, wanted {wanted}"));
+            let why = format!("file {name} is {shown:?}, wanted {wanted}");
+            found.push((Kind::Words, why));
         }
     }
     if let Some(name) = step["save"]["name"].as_str() {
