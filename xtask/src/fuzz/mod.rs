@@ -14,6 +14,7 @@ mod outside;
 mod plugin;
 mod signed;
 mod targets;
+mod worker;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -40,12 +41,15 @@ const STACK: usize = 2 << 20;
 pub struct Fuzz {
     /// json, json-patch, strategic-merge, fields-v1, crd-schema, template, chart-archive, chart,
     /// index, oci-manifest, oci-layer, oci-challenge, pgp, strvals, yaml, jq, lua, selector,
-    /// values-schema, toml, query, kube-body, expr, jsonnet, grpc, tree, kustomization or
-    /// plugin-frames; all of them without it
+    /// values-schema, toml, query, kube-body, expr, jsonnet, grpc, tree, kustomization,
+    /// plugin-frames or worker-frames; all of them without it
     target: Option<String>,
     /// How long, for each target
     #[arg(long, default_value_t = 10)]
     seconds: u64,
+    /// How many inputs, for each target, however long they take
+    #[arg(long, conflicts_with_all = ["seconds", "nested"])]
+    inputs: Option<u64>,
     /// Another seed, other inputs
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -129,7 +133,13 @@ fn work(target: &Target, args: &Fuzz) -> anyhow::Result<()> {
     for index in 0.. {
         let input = match &mut nested {
             Some(inputs) => inputs.next(),
-            None => (Instant::now() <= end).then(|| mutate::input(target.seeds, args.seed, index)),
+            None => {
+                let is_wanted = match args.inputs {
+                    Some(inputs) => index < inputs,
+                    None => Instant::now() <= end,
+                };
+                is_wanted.then(|| mutate::input(target.seeds, args.seed, index))
+            }
         };
         let Some(input) = input else {
             writeln!(
@@ -261,15 +271,12 @@ fn worker(program: &Path, target: &Target, args: &Fuzz) -> Command {
     command
         .args(["-c", &format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"")])
         .arg(program);
-    command.args([
-        "fuzz",
-        target.name,
-        "--worker",
-        "--seconds",
-        &args.seconds.to_string(),
-        "--seed",
-        &args.seed.to_string(),
-    ]);
+    command.args(["fuzz", target.name, "--worker"]);
+    command.args(["--seed", &args.seed.to_string()]);
+    match args.inputs {
+        Some(inputs) => command.args(["--inputs", &inputs.to_string()]),
+        None => command.args(["--seconds", &args.seconds.to_string()]),
+    };
     if let Some(levels) = args.nested {
         command.args(["--nested", &levels.to_string()]);
     }

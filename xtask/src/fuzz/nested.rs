@@ -56,6 +56,7 @@ pub fn of(target: &str) -> &'static [Nested] {
         "tree" => &[super::outside::owners],
         "kustomization" => super::kustomize::NESTED,
         "plugin-frames" => super::plugin::NESTED,
+        "worker-frames" => super::worker::NESTED,
         _ => &[],
     }
 }

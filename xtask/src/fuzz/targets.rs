@@ -1,7 +1,7 @@
 //! The fuzz targets: a name, seeds, and the invariants for every input. A panic, an endless loop or
 //! too much memory is a failure as well.
 
-use super::{helm, inputs, kustomize, outside, plugin, signed};
+use super::{helm, inputs, kustomize, outside, plugin, signed, worker};
 use crate::parity::template::world;
 use serde_json::Value;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct Target {
     pub run: fn(&[u8]) -> Result<(), String>,
 }
 
-pub static ALL: [Target; 28] = [
+pub static ALL: [Target; 29] = [
     Target {
         name: "json",
         seeds: include_str!("seeds/json.txt"),
@@ -166,6 +166,11 @@ pub static ALL: [Target; 28] = [
         name: "plugin-frames",
         seeds: include_str!("seeds/plugin-frames.txt"),
         run: plugin::run,
+    },
+    Target {
+        name: "worker-frames",
+        seeds: include_str!("seeds/worker-frames.txt"),
+        run: worker::run,
     },
 ];
 
