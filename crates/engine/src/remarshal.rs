@@ -5,6 +5,7 @@
 //! because no API server returns it.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 use std::{borrow::Cow, collections::HashMap, sync::OnceLock};
 use tiphys_apimachinery::{
@@ -13,6 +14,7 @@ use tiphys_apimachinery::{
 };
 
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
+const MICRO_TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime";
 const GO_FIELDS: &str = include_str!("diff/go_fields.txt");
 
 /// How Go encodes the fields of a type.
@@ -116,7 +118,14 @@ fn value<'a>(value: &'a Value, ty: TypeRef<'_>, strict: bool) -> Option<Cow<'a, 
 
 fn scalar<'a>(value: &'a Value, kind: ScalarKind, ty: TypeRef<'_>) -> Option<Cow<'a, Value>> {
     if ty.name() == Some(QUANTITY) {
-        return quantity::canonical(value).map(|text| Cow::Owned(text.into()));
+        let text = match value {
+            Value::String(text) => quantity::kept(text).ok(),
+            other => quantity::canonical(other),
+        };
+        return text.map(|text| Cow::Owned(text.into()));
+    }
+    if ty.format() == Some("date-time") {
+        return time(value.as_str()?, ty.name() == Some(MICRO_TIME)).map(Cow::Owned);
     }
     let fits = match kind {
         ScalarKind::String if ty.format() == Some("byte") => STANDARD
@@ -129,6 +138,37 @@ fn scalar<'a>(value: &'a Value, kind: ScalarKind, ty: TypeRef<'_>) -> Option<Cow
         ScalarKind::IntOrString => value.is_string() || value.is_i64(),
     };
     fits.then_some(Cow::Borrowed(value))
+}
+
+/// A time in UTC, as metav1.Time writes it, or metav1.MicroTime with its six digits; null for Go's
+/// zero time. `None` if Go cannot read it, which is stricter than our parser.
+fn time(text: &str, micro: bool) -> Option<Value> {
+    let bytes = text.as_bytes();
+    let zone = match bytes {
+        [.., b'Z'] => 1,
+        [.., b'+' | b'-', _, _, b':', _, _] => 6,
+        _ => return None,
+    };
+    let separators = [(10, b'T'), (13, b':'), (16, b':')];
+    let is_complete = separators
+        .iter()
+        .all(|(at, byte)| bytes.get(*at) == Some(byte));
+    let fraction = bytes.len().checked_sub(19 + zone)?;
+    if !is_complete || (micro && fraction != 7) {
+        return None;
+    }
+    let moment: Timestamp = text.parse().ok()?;
+    let format = if micro {
+        "%Y-%m-%dT%H:%M:%S%.6fZ"
+    } else {
+        "%Y-%m-%dT%H:%M:%SZ"
+    };
+    let written = moment.strftime(format).to_string();
+    Some(if written.starts_with("0001-01-01T00:00:00") {
+        Value::Null
+    } else {
+        written.into()
+    })
 }
 
 fn object(map: &Map<String, Value>, ty: TypeRef<'_>, strict: bool) -> Option<Value> {
@@ -198,5 +238,75 @@ pub fn remove_unnamed(config: &Value, live: &Value) -> Value {
             Value::Array(pairs.collect())
         }
         _ => live.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use tiphys_apimachinery::schema;
+
+    /// A spec as Argo CD's comparison sees it; `None` if Go cannot read the object.
+    fn written(api_version: &str, kind: &str, spec: &Value) -> Option<Value> {
+        let object = json!({"apiVersion": api_version, "kind": kind, "spec": spec});
+        let gvk = tiphys_apimachinery::Object::from_value(object.clone())
+            .expect("a map")
+            .gvk();
+        let ty = schema::builtin().type_for(&gvk).expect("a known kind");
+        remarshal(&object, ty).map(|object| object["spec"].clone())
+    }
+
+    /// All results are those of Argo CD's `remarshal`.
+    #[test]
+    fn times_are_written_in_utc_and_wrong_ones_leave_the_object_as_it_is() {
+        let node = |time: &str| {
+            let taints = json!([{"effect": "NoExecute", "key": "a", "timeAdded": time}]);
+            let spec = written("v1", "Node", &json!({"taints": taints}))?;
+            Some(spec["taints"][0]["timeAdded"].clone())
+        };
+        for given in [
+            "2024-01-01T00:00:00Z",
+            "2024-01-01T02:00:00+02:00",
+            "2024-01-01T00:00:00.75Z",
+            "2023-12-31T23:30:00-00:30",
+        ] {
+            assert_eq!(node(given), Some(json!("2024-01-01T00:00:00Z")), "{given}");
+        }
+        for given in [
+            "2024-01-01",
+            "2024-01-01T00:00Z",
+            "2024-01-01 00:00:00Z",
+            "2024-01-01T00:00:00",
+            "2024-13-01T00:00:00Z",
+            "100m",
+            "é",
+        ] {
+            assert_eq!(node(given), None, "{given}");
+        }
+        let lease = |time: &str| {
+            let spec = json!({"renewTime": time});
+            let spec = written("coordination.k8s.io/v1", "Lease", &spec)?;
+            Some(spec["renewTime"].clone())
+        };
+        assert_eq!(
+            lease("2024-01-01T02:00:00.123456+02:00"),
+            Some(json!("2024-01-01T00:00:00.123456Z"))
+        );
+        assert_eq!(
+            lease("2024-01-01T00:00:00.000000Z"),
+            Some(json!("2024-01-01T00:00:00.000000Z"))
+        );
+        assert_eq!(lease("2024-01-01T00:00:00Z"), None);
+        assert_eq!(lease("2024-01-01T00:00:00.123Z"), None);
+    }
+
+    #[test]
+    fn quantities_stay_as_the_api_server_keeps_them() {
+        for (given, want) in [("+5", "+5"), ("5.", "5."), ("0.5", "500m"), ("1000m", "1")] {
+            let hard = json!({"hard": {"pods": given}});
+            let spec = written("v1", "ResourceQuota", &hard).expect("readable");
+            assert_eq!(spec["hard"]["pods"], want, "{given}");
+        }
     }
 }

@@ -18,6 +18,34 @@ pub enum Invalid {
     X509,
 }
 
+/// Why a certificate is not that of a host. The names in it come as `DnsName("a")` and
+/// `IpAddress(1.2.3.4)`.
+pub fn wrong_name(presented: &[String], host: &str) -> String {
+    let names = |kind: &str| -> Vec<&str> {
+        let of = |name: &'_ String| name.starts_with(kind);
+        presented
+            .iter()
+            .filter(|n| of(n))
+            .map(|n| n[kind.len()..].trim_matches(['(', ')', '"']))
+            .collect()
+    };
+    if host.parse::<std::net::IpAddr>().is_ok() {
+        let ips = names("IpAddress");
+        return match ips.is_empty() {
+            true => format!(
+                "cannot validate certificate for {host} because it doesn't contain any IP SANs"
+            ),
+            false => format!("certificate is valid for {}, not {host}", ips.join(", ")),
+        };
+    }
+    match names("DnsName") {
+        dns if dns.is_empty() => {
+            format!("certificate is not valid for any names, but wanted to match {host}")
+        }
+        dns => format!("certificate is valid for {}, not {host}", dns.join(", ")),
+    }
+}
+
 /// What is shown of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {

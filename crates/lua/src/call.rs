@@ -2,7 +2,7 @@
 //!
 //! Main types: [`Args`] and [`Fault`].
 
-use crate::{Limit, convert::type_name, meter::Meter};
+use crate::{Limit, convert::type_name, meter::Meter, number};
 use mlua::{Error, Lua, MultiValue, Value};
 
 /// The return values of a library function.
@@ -68,10 +68,8 @@ impl<'a> Args<'a> {
                 self.charge(text.len() as u64 / 64)?;
                 Ok(text)
             }
-            number @ (Value::Number(_) | Value::Integer(_)) => {
-                let text = self.lua.coerce_string(number.clone())?;
-                Ok(text.map(|t| t.as_bytes().to_vec()).unwrap_or_default())
-            }
+            Value::Number(n) => Ok(number::text(*n).into_bytes()),
+            Value::Integer(n) => Ok(n.to_string().into_bytes()),
             other => Err(self.wrong(n, "string", other)),
         }
     }

@@ -1,6 +1,6 @@
 //! JSON to Lua and back. An absent value and null are both nil in Lua.
 
-use crate::{Returned, meter::Meter};
+use crate::{Returned, meter::Meter, number as numbers};
 use mlua::{Error, Lua, Table, Value as Lv};
 use serde_json::{Map, Number, Value};
 use std::collections::HashSet;
@@ -41,7 +41,8 @@ pub fn returned(value: Lv, meter: &Meter) -> mlua::Result<Returned> {
                 seen: HashSet::new(),
                 depth: 0,
             }
-            .table(&table)?,
+            .table(&table)
+            .map_err(as_told)?,
         ),
         other => Returned::Other(type_name(&other)),
     })
@@ -96,6 +97,10 @@ impl Reader<'_> {
     }
 
     fn value(&mut self, value: Lv) -> mlua::Result<Value> {
+        self.plain(value).map_err(as_told)
+    }
+
+    fn plain(&mut self, value: Lv) -> mlua::Result<Value> {
         Ok(match value {
             Lv::Nil => Value::Null,
             Lv::Boolean(b) => b.into(),
@@ -115,6 +120,16 @@ impl Reader<'_> {
                 )));
             }
         })
+    }
+}
+
+/// Go's encoder adds these words for each table around the value that it refuses.
+fn as_told(error: Error) -> Error {
+    match error {
+        Error::RuntimeError(text) => Error::RuntimeError(format!(
+            "json: error calling MarshalJSON for type json.jsonValue: {text}"
+        )),
+        other => other,
     }
 }
 
@@ -141,5 +156,5 @@ fn number(n: f64) -> mlua::Result<Value> {
     }
     Number::from_f64(n)
         .map(Value::Number)
-        .ok_or_else(|| Error::runtime(format!("json: unsupported value: {n}")))
+        .ok_or_else(|| Error::runtime(format!("json: unsupported value: {}", numbers::text(n))))
 }

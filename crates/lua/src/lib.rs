@@ -12,6 +12,7 @@ mod convert;
 mod format;
 mod library;
 mod meter;
+mod number;
 mod os;
 mod pattern;
 mod strings;

@@ -10,7 +10,7 @@ use crate::{
     convert::type_name,
     format,
     meter::Meter,
-    os, strings,
+    number, os, strings,
 };
 use mlua::{Error, Function, Lua, MultiValue, Table, Value};
 use std::rc::Rc;
@@ -24,7 +24,7 @@ const ERROR: u64 = 250;
 
 type Body = fn(&Args<'_>) -> Result<Answer, Fault>;
 
-const FUNCTIONS: [(&str, Body); 16] = [
+const FUNCTIONS: [(&str, Body); 18] = [
     ("byte", strings::byte),
     ("char", strings::char),
     ("concat", concat),
@@ -35,20 +35,18 @@ const FUNCTIONS: [(&str, Body); 16] = [
     ("len", |args| {
         Ok(vec![Value::Number(args.bytes(1)?.len() as f64)])
     }),
-    ("lower", |args| {
-        args.text(&args.bytes(1)?.to_ascii_lowercase())
-    }),
+    ("lower", strings::lower),
     ("match", strings::first_match),
     ("match_at", strings::match_at),
+    ("number_text", |args| args.text(&args.bytes(1)?)),
     ("rep", strings::rep),
     ("reverse", |args| {
         args.text(&args.bytes(1)?.iter().rev().copied().collect::<Vec<_>>())
     }),
     ("sub", strings::sub),
     ("time", os::time),
-    ("upper", |args| {
-        args.text(&args.bytes(1)?.to_ascii_uppercase())
-    }),
+    ("tonumber", to_number),
+    ("upper", strings::upper),
 ];
 
 /// Returns the function that creates the globals of a run.
@@ -164,6 +162,27 @@ fn caught(lua: &Lua, meter: Rc<Meter>) -> mlua::Result<Function> {
     })
 }
 
+/// `tonumber`: a number is returned as it is, whatever the base.
+fn to_number(args: &Args<'_>) -> Result<Answer, Fault> {
+    if args.len() == 0 {
+        let message = "bad argument #1 to tonumber (value expected)";
+        return Err(Fault::text(message.to_owned()));
+    }
+    let base = if args.is_none(2) {
+        None
+    } else {
+        Some(args.integer_or(2, 10)?)
+    };
+    Ok(vec![match args.get(1) {
+        number @ (Value::Number(_) | Value::Integer(_)) => number.clone(),
+        Value::String(text) => match number::parse(&text.as_bytes(), base) {
+            Some(n) => Value::Number(n),
+            None => Value::Nil,
+        },
+        _ => Value::Nil,
+    }])
+}
+
 /// `table.concat`.
 fn concat(args: &Args<'_>) -> Result<Answer, Fault> {
     let Value::Table(table) = args.get(1) else {
@@ -183,11 +202,9 @@ fn concat(args: &Args<'_>) -> Result<Answer, Fault> {
     for i in from..=to {
         let value: Value = table.raw_get(i)?;
         let text = match &value {
-            Value::String(text) => text.clone(),
-            Value::Number(_) | Value::Integer(_) => args
-                .lua
-                .coerce_string(value.clone())?
-                .ok_or_else(|| args.wrong(1, "string", &value))?,
+            Value::String(text) => text.as_bytes().to_vec(),
+            Value::Number(n) => number::text(*n).into_bytes(),
+            Value::Integer(n) => n.to_string().into_bytes(),
             other => {
                 return Err(Fault::text(format!(
                     "invalid value ({}) at index {i} in table for concat",
@@ -195,14 +212,14 @@ fn concat(args: &Args<'_>) -> Result<Answer, Fault> {
                 )));
             }
         };
-        args.charge(1 + (text.as_bytes().len() + separator.len()) as u64 / 16)?;
+        args.charge(1 + (text.len() + separator.len()) as u64 / 16)?;
         if out.len() > args.meter.memory() {
             return Err(args.meter.reach(Limit::Memory).into());
         }
         if i > from {
             out.extend_from_slice(&separator);
         }
-        out.extend_from_slice(&text.as_bytes());
+        out.extend_from_slice(&text);
     }
     args.text(&out)
 }

@@ -1,7 +1,10 @@
 //! `os.time` and `os.date`, in UTC, for the time at which the run began. The directives are Argo
 //! CD's, including its quirks.
 
-use crate::call::{Answer, Args, Fault};
+use crate::{
+    call::{Answer, Args, Fault},
+    number as numbers,
+};
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 use mlua::{Table, Value};
 
@@ -12,6 +15,11 @@ pub fn time(args: &Args<'_>) -> Result<Answer, Fault> {
     let field = |name: &str, default: i64| match fields.raw_get::<Value>(name) {
         Ok(Value::Number(n)) => n as i64,
         Ok(Value::Integer(n)) => n,
+        // Such as a capture of `string.match`.
+        Ok(Value::String(text)) => match numbers::parse(&text.as_bytes(), None) {
+            Some(n) => n as i64,
+            None => default,
+        },
         _ => default,
     };
     let clock = field("hour", 12)

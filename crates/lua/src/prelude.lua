@@ -15,6 +15,13 @@ local function counted(f)
   return function(...) return pass(f(...)) end
 end
 
+local number_text = counted(raw.number_text)
+
+local function text(...)
+  if type((...)) == "number" then return number_text((...)) end
+  return tostring(...)
+end
+
 -- A limit that was reached cannot be caught: it is raised again, as it is, up to the top.
 local function caught(ok, ...)
   if ok then return true, ... end
@@ -140,7 +147,7 @@ local function replace(s, pattern, with, limit)
     out[#out + 1] = s:sub(at, from - 1)
     local whole, new = s:sub(from, to), nil
     if type(with) == "table" then new = with[first] else new = with(first, ...) end
-    out[#out + 1] = new and tostring(new) or whole
+    out[#out + 1] = new and text(new) or whole
     count = count + 1
     at = to + 1
     return from, to
@@ -168,7 +175,7 @@ local function gsub(s, pattern, with, limit)
   if kind == "string" or kind == "number" then return gsub_string(s, pattern, with, limit) end
   if kind ~= "table" and kind ~= "function" then argument(3, "gsub", "string, table or function", with) end
   if type(s) ~= "string" and type(s) ~= "number" then argument(1, "gsub", "string", s) end
-  return replace(tostring(s), tostring(pattern), with, limit or math.huge)
+  return replace(text(s), text(pattern), with, limit or math.huge)
 end
 
 local function gmatch(s, pattern)
@@ -179,7 +186,7 @@ local function gmatch(s, pattern)
     at = to < from and from + 1 or to + 1
     return ...
   end
-  s = tostring(s)
+  s = text(s)
   return function()
     if at > #s + 1 then return nil end
     return step(match_at(s, pattern, at))
@@ -213,6 +220,8 @@ local functions = {
 local function open_math()
   local copy, seed = { mod = fmod }, 42
   for _, name in next, functions do copy[name] = math[name] end
+  -- Go's largest number, which is printed with all its digits.
+  copy.huge = 1.7976931348623157e308
   copy.randomseed = function(x) seed = floor(x) % 2147483646 + 1 end
   -- The same sequence in every run: what a script answers must not depend on chance.
   copy.random = function(low, high)
@@ -226,13 +235,13 @@ local function open_math()
 end
 
 local plain = {
-  "error", "getmetatable", "ipairs", "next", "pairs", "rawequal", "rawget", "rawset", "select", "setmetatable", "tonumber", "tostring",
-  "type", "unpack",
+  "error", "getmetatable", "ipairs", "next", "pairs", "rawequal", "rawget", "rawset", "select", "setmetatable", "type", "unpack",
 }
 
 local function open_base(env)
   for _, name in next, plain do env[name] = _G[name] end
   env._G, env._VERSION = env, "Lua 5.1"
+  env.tonumber, env.tostring = counted(raw.tonumber), text
   env.pcall = function(f, ...) return caught(pcall(f, ...)) end
   env.xpcall = function(f, handler) return handled(handler, caught(pcall(f))) end
   env.assert = function(value, message, ...)

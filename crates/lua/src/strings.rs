@@ -72,6 +72,32 @@ pub fn rep(args: &Args<'_>) -> Result<Answer, Fault> {
     })
 }
 
+pub fn upper(args: &Args<'_>) -> Result<Answer, Fault> {
+    let text = args.bytes(1)?;
+    args.text(&match std::str::from_utf8(&text) {
+        Ok(text) => letters(text, |c| single(c.to_uppercase())),
+        Err(_) => text.to_ascii_uppercase(),
+    })
+}
+
+pub fn lower(args: &Args<'_>) -> Result<Answer, Fault> {
+    let text = args.bytes(1)?;
+    args.text(&match std::str::from_utf8(&text) {
+        Ok(text) => letters(text, |c| single(c.to_lowercase())),
+        Err(_) => text.to_ascii_lowercase(),
+    })
+}
+
+fn letters(text: &str, other_case: impl Fn(char) -> Option<char>) -> Vec<u8> {
+    let changed: String = text.chars().map(|c| other_case(c).unwrap_or(c)).collect();
+    changed.into_bytes()
+}
+
+/// Go changes a letter to one letter, or not at all.
+fn single(mut letters: impl Iterator<Item = char>) -> Option<char> {
+    letters.next().filter(|_| letters.next().is_none())
+}
+
 pub fn find(args: &Args<'_>) -> Result<Answer, Fault> {
     let (text, pattern) = (args.bytes(1)?, args.bytes(2)?);
     let Some(from) = start(args, 3, text.len())? else {

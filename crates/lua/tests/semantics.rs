@@ -80,6 +80,58 @@ fn strings() -> Vec<(&'static str, Value)> {
     ]
 }
 
+/// Numbers and texts as gopher-lua, which Argo CD runs, converts them.
+fn numbers_and_texts() -> Vec<(&'static str, Value)> {
+    vec![
+        (
+            "tostring(0.1 + 0.2) .. ' ' .. tostring(1e15) .. ' ' .. tostring(-0.0) .. ' ' .. tostring(1234567.5)",
+            json!("0.30000000000000004 1000000000000000 0 1.2345675e+06"),
+        ),
+        (
+            "tostring(0/0) .. tostring(1/0) .. tostring(-1/0) .. tostring(1e-7) .. tostring(1e100)",
+            json!("NaN+Inf-Inf1e-071e+100"),
+        ),
+        ("tostring(math.huge)", json!("1.7976931348623157e+308")),
+        (
+            "tostring(nil) .. tostring(true) .. tostring('a')",
+            json!("niltruea"),
+        ),
+        (
+            "table.concat({1/3, 2^53, 'x'}, '|')",
+            json!("0.3333333333333333|9007199254740992|x"),
+        ),
+        (
+            "('%s %s'):format(10/3, 2^53)",
+            json!("3.3333333333333335 9007199254740992"),
+        ),
+        (
+            "('a'):gsub('a', function() return 1e15 end)",
+            json!("1000000000000000"),
+        ),
+        (
+            "tostring(tonumber('1e2')) .. tostring(tonumber('inf')) .. tostring(tonumber('0b11')) .. tostring(tonumber('7', 2))",
+            json!("nilnilnilnil"),
+        ),
+        (
+            "tostring(tonumber('')) .. tostring(tonumber({})) .. tostring(tonumber('z', 99)) .. tostring(tonumber('9999999999999999999'))",
+            json!("nilnilnilnil"),
+        ),
+        (
+            "tonumber(' 010\\n') + tonumber('-5') + tonumber('.5') + tonumber('1.5e1') + tonumber(7, 2)",
+            json!(27.5),
+        ),
+        (
+            "('h\u{e9}llo'):upper() .. ('\u{c0}B\u{df}'):lower()",
+            json!("H\u{c9}LLO\u{e0}b\u{df}"),
+        ),
+        // What `match` captures is text.
+        (
+            "(function() local y, m, d = ('2024-02-09'):match('(%d+)-(%d+)-(%d+)') return os.time({year = y, month = m, day = d, hour = '0'}) end)()",
+            json!(1_707_436_800),
+        ),
+    ]
+}
+
 /// Expressions with the language and the other libraries, and their values.
 fn language_and_libraries() -> Vec<(&'static str, Value)> {
     vec![
@@ -153,7 +205,11 @@ fn language_and_libraries() -> Vec<(&'static str, Value)> {
 
 #[test]
 fn expressions_give_what_lua_gives() {
-    for (expression, expected) in strings().into_iter().chain(language_and_libraries()) {
+    let rows = strings()
+        .into_iter()
+        .chain(language_and_libraries())
+        .chain(numbers_and_texts());
+    for (expression, expected) in rows {
         assert_eq!(
             table(&format!("return {{ ({expression}) }}"))
                 .pointer("/0")
@@ -208,9 +264,18 @@ fn errors_have_the_script_s_words_and_line() {
     for (script, expected) in [
         ("error('nope')", "<string>:1: nope"),
         ("local x = 1\nerror('nope')", "<string>:2: nope"),
+        // Argo CD's words, once for each table around.
+        (
+            "return {1, x = 2}",
+            "json: error calling MarshalJSON for type json.jsonValue: cannot encode mixed or invalid key types",
+        ),
         (
             "return {x = function() end}",
-            "cannot encode function to JSON",
+            "json: error calling MarshalJSON for type json.jsonValue: json: error calling MarshalJSON for type json.jsonValue: cannot encode function to JSON",
+        ),
+        (
+            "return {x = -1/0}",
+            "json: error calling MarshalJSON for type json.jsonValue: json: error calling MarshalJSON for type json.jsonValue: json: unsupported value: -Inf",
         ),
     ] {
         assert_eq!(

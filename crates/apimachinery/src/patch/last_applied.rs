@@ -30,10 +30,7 @@ pub fn read(object: &Object) -> Result<Option<Value>, PatchError> {
 /// The annotation's value: the object without this annotation, as JSON with sorted keys and a final
 /// newline, as kubectl writes it. An object without other annotations keeps an empty map of them.
 pub fn text(object: &Object) -> String {
-    let mut copy = object.clone();
-    // kubectl keeps the empty map, so our bytes match kubectl's.
-    crate::object::map_entry(copy.metadata_mut(), "annotations").remove(ANNOTATION);
-    tiphys_gocompat::json::to_string(&copy.into_value()) + "\n"
+    tiphys_gocompat::json::to_string(&without_annotation(object).into_value()) + "\n"
 }
 
 /// Sets the annotation, or removes it if the annotations would become too large with it.
@@ -62,6 +59,15 @@ pub fn write(object: &mut Object) {
 pub fn with_annotation(object: &Object) -> Object {
     let mut copy = object.clone();
     write(&mut copy);
+    copy
+}
+
+/// A copy without the annotation: the modified configuration where nothing is to be remembered.
+pub fn without_annotation(object: &Object) -> Object {
+    let mut copy = object.clone();
+    // kubectl keeps the empty map: our bytes match kubectl's, and a patch does not remove what
+    // others annotated.
+    crate::object::map_entry(copy.metadata_mut(), "annotations").remove(ANNOTATION);
     copy
 }
 

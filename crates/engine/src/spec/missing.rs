@@ -108,6 +108,7 @@ mod tests {
         };
         let west = [broken("https://west.example", "west")];
         let unreadable = [broken("", "")];
+        let nameless = [broken("https://west.example", "")];
         let none: &[BrokenCluster] = &[];
         let (known, gone) = ("known", "gone");
         for (server, name, clusters, broken, expected) in [
@@ -120,6 +121,15 @@ mod tests {
             ("", "west", far, &west[..], "the Secret cluster-x cannot be"),
             ("https://west.example/", "", far, &west[..], "cluster-x"),
             ("https://north.example", "", far, &unreadable[..], "no JSON"),
+            // Its name may be what is missing of it, its address is there.
+            (
+                "",
+                "north",
+                far,
+                &nameless[..],
+                "the Secret cluster-x cannot",
+            ),
+            ("https://north.example", "", far, &nameless[..], gone),
             ("", "twice", far, none, "2 clusters with the same name"),
             (EAST, "east", far, none, "both name and server"),
             (EAST, "other", far, none, "both name and server"),

@@ -128,7 +128,8 @@ impl<'t> Handler<'t> for Builder<'t> {
             "found unexpected end of stream" | "could not find expected ':'"
         );
         let mut error = self.error(if begins { fault.context } else { fault.at }, fault.problem);
-        error.go_line = fault.at.line + usize::from(fault.of_scanner && fault.at.line > 0);
+        let line = fault.at.line + usize::from(fault.of_scanner && fault.at.line > 0);
+        error.go_line = u32::try_from(line).unwrap_or(u32::MAX);
         error
     }
 }
@@ -306,6 +307,7 @@ impl Builder<'_> {
     fn twice(&mut self) -> Option<YamlError> {
         let mut all = self.twice.drain(..);
         let mut first = all.next()?;
+        first.repeated = true;
         all.for_each(|other| {
             first
                 .message

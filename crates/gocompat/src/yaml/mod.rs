@@ -74,7 +74,9 @@ pub struct YamlError {
     pub column: usize,
     pub message: String,
     /// The line that go-yaml reports; 0 if it reports none.
-    go_line: usize,
+    go_line: u32,
+    /// Whether a map has a key twice. go-yaml goes on to the end then and reports all of them.
+    repeated: bool,
 }
 
 impl YamlError {
@@ -84,6 +86,7 @@ impl YamlError {
             column,
             message: message.into(),
             go_line: 0,
+            repeated: false,
         }
     }
 }

@@ -200,7 +200,8 @@ impl<'t> Handler<'t> for Builder<'t> {
 
     fn located(&self, fault: &Fault) -> YamlError {
         let mut error = error(fault.at, fault.problem);
-        error.go_line = fault.at.line + usize::from(fault.of_scanner && fault.at.line > 0);
+        let line = fault.at.line + usize::from(fault.of_scanner && fault.at.line > 0);
+        error.go_line = u32::try_from(line).unwrap_or(u32::MAX);
         error
     }
 }

@@ -8,7 +8,9 @@ use serde_json::Value;
 impl YamlError {
     /// The text of go-yaml v2, with its line number.
     pub fn go_text(&self) -> String {
-        if self.go_line == 0 {
+        if self.repeated {
+            format!("unmarshal errors:\n  line {}: {}", self.line, self.message)
+        } else if self.go_line == 0 {
             self.message.clone()
         } else {
             format!("line {}: {}", self.go_line, self.message)
@@ -101,5 +103,16 @@ mod tests {
                 parse_document(text, &Limits::default(), Duplicates::LastWins).expect_err(text);
             assert_eq!(error.go_text(), want);
         }
+    }
+    #[test]
+    fn keys_that_occur_twice_are_told_together() {
+        let text = "a: 1\nb: 2\na: 3\nc: {d: 1, d: 2}\n";
+        let error =
+            parse_document(text, &Limits::default(), Duplicates::Refuse).expect_err("twice");
+        assert_eq!(
+            error.json_text(),
+            "error converting YAML to JSON: yaml: unmarshal errors:\n  line 3: key \"a\" already \
+             set in map\n  line 4: key \"d\" already set in map"
+        );
     }
 }

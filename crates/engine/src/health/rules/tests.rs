@@ -61,6 +61,32 @@ fn messages_have_holes_defaults_and_numbers() {
     assert_eq!(judged(rules, &object), "Healthy K: 2/none 0.5 {a+?}");
 }
 
+/// The texts and the verdicts of Argo CD's scripts for the same objects.
+#[test]
+fn null_items_are_not_there_and_numbers_are_printed_as_in_lua() {
+    let rules = "  Degraded if not all(status.nodes, .ready): \"not ready\"\n  Progressing if empty(status.pods): \"no pods\"\n  Healthy: \"{join(status.nodes, '{index} {.n}', ' | ')}\"\n";
+    let of = |nodes: Value, pods: Value| {
+        let status = json!({"nodes": nodes, "pods": pods});
+        judged(rules, &json!({"status": status}))
+    };
+    let node = |n: f64| json!({"ready": true, "n": n});
+    assert_eq!(
+        of(json!([null, node(1.0), null, node(2.5)]), json!(["a"])),
+        "Healthy 1 1 | 2 2.5"
+    );
+    assert_eq!(
+        of(json!({"a": null, "b": node(3.0)}), json!([null])),
+        "Progressing no pods"
+    );
+    assert_eq!(
+        of(
+            json!([node(1e15), node(1e21), node(1_234_567.5), node(0.000_01)]),
+            json!({"a": 1, "b": null})
+        ),
+        "Healthy 1 1000000000000000 | 2 1e+21 | 3 1.2345675e+06 | 4 1e-05"
+    );
+}
+
 #[test]
 fn names_and_nested_items_mean_what_is_nearest() {
     let rules = "  let limit = status.limit or 1\n  each status.parents as parent\n    each .conditions\n      let seen = .n - limit\n      Degraded if seen > 0: \"{parent.name} {index} {seen}\"\n  Healthy if any(status.parents, any(.conditions, .n == 1))\n";

@@ -1,9 +1,11 @@
 //! The value of an expression: a borrowed part of the object, or a small owned value.
 //!
-//! Main type: [`Val`]. A missing field and null are the same here.
+//! Main type: [`Val`]. A missing field and null are the same here, and so are a null item of a list
+//! and no item at all, because Argo CD's scripts do not see nulls either.
 
 use serde_json::Value;
 use std::{borrow::Cow, cmp::Ordering};
+use tiphys_gocompat::text;
 
 #[derive(Clone, Debug)]
 pub enum Val<'a> {
@@ -47,14 +49,14 @@ impl<'a> Val<'a> {
         match self {
             Self::Null => true,
             Self::Text(text) => text.is_empty(),
-            Self::Json(Value::Array(list)) => list.is_empty(),
-            Self::Json(Value::Object(map)) => map.is_empty(),
+            Self::Json(Value::Array(list)) => list.iter().all(Value::is_null),
+            Self::Json(Value::Object(map)) => map.values().all(Value::is_null),
             Self::List(list) => list.is_empty(),
             Self::Bool(_) | Self::Number(_) | Self::Json(_) => false,
         }
     }
 
-    /// The items of a list, or the values of a map in the order of their keys.
+    /// The items of a list, or the values of a map in the order of their keys; without nulls.
     pub fn items(self) -> Items<'a> {
         match self {
             Self::Json(Value::Array(list)) => Items::Array(list.iter()),
@@ -76,7 +78,7 @@ impl<'a> Val<'a> {
         match self {
             Self::Null => Cow::Borrowed(""),
             Self::Bool(b) => Cow::Borrowed(if b { "true" } else { "false" }),
-            Self::Number(n) => Cow::Owned(n.to_string()),
+            Self::Number(n) => Cow::Owned(number_text(n)),
             Self::Text(text) => text,
             Self::Json(value) => Cow::Owned(value.to_string()),
             Self::List(list) => Cow::Owned(
@@ -95,6 +97,16 @@ impl<'a> Val<'a> {
             (Self::Text(a), Self::Text(b)) => Some(a.cmp(b)),
             _ => None,
         }
+    }
+}
+
+/// A number as Argo CD's Lua prints it: whole ones without an exponent, others as Go's `%v`.
+fn number_text(n: f64) -> String {
+    const TOO_LARGE: f64 = 9_223_372_036_854_775_808.0;
+    if n.fract() == 0.0 && (-TOO_LARGE..TOO_LARGE).contains(&n) {
+        (n as i64).to_string()
+    } else {
+        text::float(n)
     }
 }
 
@@ -123,8 +135,8 @@ impl<'a> Iterator for Items<'a> {
 
     fn next(&mut self) -> Option<Val<'a>> {
         match self {
-            Self::Array(items) => items.next().map(Val::from),
-            Self::Map(items) => items.next().map(Val::from),
+            Self::Array(items) => items.find(|item| !item.is_null()).map(Val::from),
+            Self::Map(items) => items.find(|item| !item.is_null()).map(Val::from),
             Self::List(items) => items.next(),
         }
     }
