@@ -60,6 +60,9 @@ pub trait SourceFiles: Send + Sync {
     fn resolved(&self, path: &str) -> Result<Option<String>, FileError> {
         Ok(self.kind(path)?.map(|_| path.to_owned()))
     }
+    /// These paths are about to be looked up, and in those that are folders the names `inside`:
+    /// whoever gets the files from elsewhere may get them at once. It has no other effect.
+    fn expect(&self, _paths: &[String], _inside: &[&str]) {}
     /// The path on this machine and, for a link, its target: for messages about a user's local
     /// files.
     fn link(&self, _path: &str) -> Option<(String, String)> {

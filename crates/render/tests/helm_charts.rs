@@ -110,7 +110,7 @@ fn run(case: &Value) -> Option<String> {
     };
     compare("loaded", &Ok(dump(&chart)), &case["loaded"], &case["error"]).map_or_else(
         || {
-            let prepared = values::prepare(&mut chart, &user, &limits).map(|w| warnings.extend(w));
+            let prepared = values::prepare(&mut chart, &user, &limits, &mut warnings);
             let prepared = prepared.map(|()| dump(&chart));
             if let Some(wrong) = compare(
                 "processed",
@@ -310,7 +310,9 @@ fn hostile_values_are_refused() {
     let mut chart = Chart::from_folder(&files(&cycle, "t: {v: 1}\n"), "", &Limits::default())
         .expect("a chart")
         .chart;
-    let error = values::prepare(&mut chart, &Map::new(), &Limits::default()).expect_err("a cycle");
+    let limits = Limits::default();
+    let error =
+        values::prepare(&mut chart, &Map::new(), &limits, &mut Vec::new()).expect_err("a cycle");
     assert_eq!(
         error.to_string(),
         "the depth of the values exceeds the limit of 1000"
@@ -329,7 +331,7 @@ fn hostile_values_are_refused() {
     let mut chart = Chart::from_folder(&files(&(head.to_owned() + &many), &large), "", &limits)
         .expect("a chart")
         .chart;
-    assert!(values::prepare(&mut chart, &Map::new(), &limits).is_err());
+    assert!(values::prepare(&mut chart, &Map::new(), &limits, &mut Vec::new()).is_err());
 }
 
 #[test]

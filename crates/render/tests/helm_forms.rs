@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tiphys_render::MemoryFiles;
 use tiphys_render::helm::chart::Chart;
-use tiphys_render::helm::lint::{LintOptions, Severity, lint};
-use tiphys_render::helm::{Limits, ParsedChart, RenderOptions, Sources, render_chart};
+use tiphys_render::helm::lint::{LintOptions, Linted, Severity, lint};
+use tiphys_render::helm::{Limits, ParsedChart, RenderOptions, Sources, log, render_chart};
 
 fn sources() -> Sources {
     Sources {
@@ -50,8 +50,7 @@ fn charts_of_unknown_forms_are_not_rendered() {
     }
 }
 
-/// The errors that the linter finds, each with its file.
-fn errors(files: &[(&str, &str)], user: &Value) -> Vec<String> {
+fn linted(files: &[(&str, &str)], user: &Value) -> Linted {
     let files = MemoryFiles::new(files.iter().copied());
     let options = LintOptions {
         namespace: "default".to_owned(),
@@ -61,10 +60,13 @@ fn errors(files: &[(&str, &str)], user: &Value) -> Vec<String> {
         sources: Arc::new(sources),
     };
     let user = user.as_object().expect("a map").clone();
-    let found = lint(&files, "", &user, &options, &Limits::default())
-        .expect("it is linted")
-        .findings;
-    found
+    lint(&files, "", &user, &options, &Limits::default()).expect("it is linted")
+}
+
+/// The errors that the linter finds, each with its file.
+fn errors(files: &[(&str, &str)], user: &Value) -> Vec<String> {
+    linted(files, user)
+        .findings
         .iter()
         .filter(|f| f.severity == Severity::Error)
         .map(|f| format!("{}: {}", f.path, f.message))
@@ -265,5 +267,108 @@ fn nulls_that_helm_forgets_are_told_of() {
     assert_eq!(
         told_of_nulls("sub: {w: null, m: 2}", &json!({})),
         Vec::<String>::new()
+    );
+}
+
+/// The error of a chart with the subchart `b`, and what is told before it.
+fn told(more: &str, values: &str, user: &Value) -> (Vec<String>, String) {
+    let about = about("v2") + more;
+    let files = MemoryFiles::new([
+        ("Chart.yaml", about.as_str()),
+        ("values.yaml", values),
+        (
+            "charts/b/Chart.yaml",
+            "apiVersion: v2\nname: b\nversion: 1.0.0\n",
+        ),
+    ]);
+    let limits = Limits::default();
+    let chart = Chart::from_folder(&files, "", &limits).expect("a chart");
+    let user = user.as_object().expect("values");
+    let mut warnings = Vec::new();
+    let error = ParsedChart::new(chart.chart)
+        .render_telling(
+            user,
+            &RenderOptions::new(Arc::new(sources)),
+            &limits,
+            &mut warnings,
+        )
+        .expect_err("it is not rendered");
+    (warnings, error.to_string())
+}
+
+#[test]
+fn a_value_in_the_place_of_a_subcharts_table_is_named_as_go_prints_it() {
+    for (value, shown) in [
+        ("x", "%!t(string=x)"),
+        ("true", "true"),
+        ("1.5", "%!t(float64=1.5)"),
+        (
+            "[x, 0, true, null]",
+            "[%!t(string=x) %!t(float64=0) true <nil>]",
+        ),
+        ("[{k: v}]", "[map[%!t(string=k):%!t(string=v)]]"),
+    ] {
+        let (_, error) = told("", &format!("b: {value}\n"), &json!({}));
+        assert_eq!(error, format!("type mismatch on b: {shown}"));
+    }
+}
+
+#[test]
+fn what_a_chart_that_fails_is_warned_of_is_told() {
+    let conditional = "dependencies:\n- {name: b, version: 1.0.0, condition: enabled}\n";
+    let (warnings, error) = told(conditional, "enabled: 5\nb: x\n", &json!({"b": {}}));
+    assert_eq!(
+        error,
+        "chart dependencies processing failed: type mismatch on b: %!t(string=x)"
+    );
+    assert_eq!(
+        warnings,
+        [
+            "warning: skipped value for a.b: Not a table.",
+            "returned non-bool value path=enabled chart=b"
+        ]
+    );
+    let missing = "deprecated: true\ndependencies:\n- {name: c, version: 1.0.0}\n";
+    let (warnings, error) = told(missing, "", &json!({}));
+    assert!(error.contains("missing in charts/ directory: c"), "{error}");
+    assert_eq!(warnings, ["this chart is deprecated"]);
+}
+
+#[test]
+fn the_linter_warns_of_values_that_are_required() {
+    for (value, word) in [("null", "value"), ("\"\"", "values")] {
+        let about = about("v2");
+        let values = format!("v: {value}\n");
+        let template = "a: {{ required \"give v\" .Values.v | quote }}\n";
+        let files = [
+            ("Chart.yaml", about.as_str()),
+            ("values.yaml", &values),
+            ("templates/t.yaml", template),
+        ];
+        let warnings = linted(&files, &json!({})).warnings;
+        assert_eq!(
+            warnings,
+            [format!("missing required {word} message=\"give v\"")]
+        );
+        assert_eq!(
+            log::line(&warnings[0]),
+            format!("level=WARN msg=\"missing required {word}\" message=\"give v\"")
+        );
+    }
+}
+
+#[test]
+fn the_linter_tells_every_key_that_occurs_twice() {
+    let about = about("v2") + "name: b\nversion: 1.0.0\n";
+    let files = [("Chart.yaml", about.as_str()), ("values.yaml", "")];
+    let found = linted(&files, &json!({})).findings;
+    let strict = found.iter().find(|f| f.severity == Severity::Warning);
+    assert_eq!(
+        strict.map(|f| f.message.as_str()),
+        Some(
+            "failed to strictly parse chart metadata file\n\terror converting YAML to JSON: yaml: \
+             unmarshal errors:\n  line 5: key \"name\" already set in map\n  line 6: key \
+             \"version\" already set in map"
+        )
     );
 }

@@ -11,5 +11,6 @@ mod helm_source;
 mod jsonnet;
 mod kustomize;
 mod kustomize_app;
+mod kustomize_details;
 mod kustomize_facts;
 mod kustomize_time;

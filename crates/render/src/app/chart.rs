@@ -14,7 +14,7 @@ use crate::{
         RenderOptions,
         chart::Chart,
         dependencies,
-        values::{Settings, Values, user_values},
+        values::{Settings, Values, missing_dependencies, user_values},
     },
     manifest::objects_of_template,
 };
@@ -51,9 +51,26 @@ pub trait Charts {
         folder: &str,
         limits: &Limits,
     ) -> Result<Arc<ParsedChart>, HelmError> {
-        let (files, fetched) = (sources.files, &sources.fetched);
-        let chart = Chart::from_folder(files, folder, limits)?.chart;
-        let chart = dependencies::complete(chart, files, folder, fetched, limits)?;
+        let chart = self.chart(sources.files, folder, limits)?;
+        if missing_dependencies(chart.chart()).is_empty() {
+            return Ok(chart);
+        }
+        self.completed(sources, folder, &chart, limits)
+    }
+
+    /// A chart that lacks dependencies, with them.
+    ///
+    /// # Errors
+    /// Those of [`Charts::complete_chart`].
+    fn completed(
+        &self,
+        sources: &SourceSet<'_>,
+        folder: &str,
+        chart: &ParsedChart,
+        limits: &Limits,
+    ) -> Result<Arc<ParsedChart>, HelmError> {
+        let (own, fetched) = (chart.chart().clone(), &sources.fetched);
+        let chart = dependencies::complete(own, sources.files, folder, fetched, limits)?;
         Ok(Arc::new(ParsedChart::new(chart)))
     }
 
@@ -217,6 +234,9 @@ fn values(
     options: &HelmOptions,
     limits: &Limits,
 ) -> Result<Values, RenderError> {
+    let set_file = options.set_file.iter().map(|(_, named)| named);
+    let named = options.value_files.iter().chain(set_file);
+    value_files::expect(sources, folder, named, &options.schemes);
     let places = value_files::resolve(
         sources,
         folder,

@@ -6,7 +6,7 @@
 use super::{Environment, SourceSet};
 use crate::{FileError, RenderError, SourceFiles, SourceRef, files::join};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tiphys_gocompat::doublestar::{self, Entry, GlobError};
 
 /// How many files a pattern may match.
@@ -180,6 +180,34 @@ impl Place {
             Ok(Some(content)) => Ok(content),
             Ok(None) => Err(format!("open {path}: no such file or directory")),
             Err(e) => Err(e.to_string()),
+        }
+    }
+}
+
+/// Announces the files whose paths are known.
+pub fn expect<'n>(
+    sources: &SourceSet<'_>,
+    folder: &str,
+    named: impl IntoIterator<Item = &'n Named>,
+    schemes: &[String],
+) {
+    let mut expected: BTreeMap<Option<&str>, Vec<String>> = BTreeMap::new();
+    for file in named {
+        let place = file.place(folder, schemes);
+        // What is wrong with it is said in its turn.
+        let Ok(place) = place else { continue };
+        if place.root != Root::Web && !is_pattern(&place.path) {
+            let of_source = expected.entry(file.reference.as_deref()).or_default();
+            of_source.push(place.path);
+        }
+    }
+    for (reference, paths) in expected {
+        let files = match reference {
+            None => Some(sources.files),
+            Some(name) => sources.refs.get(name).copied(),
+        };
+        if let Some(files) = files {
+            files.expect(&paths, &[]);
         }
     }
 }

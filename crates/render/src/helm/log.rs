@@ -6,7 +6,7 @@ use super::manifests::UNKNOWN_HOOKS;
 use tiphys_gocompat::text::{is_print, quote};
 
 /// Warnings that Helm logs at level warn, with fields; all others are logged at level info.
-const WARNINGS: [&str; 9] = [
+const WARNINGS: [&str; 10] = [
     FORGOTTEN_NULL,
     UNRESOLVED_URN,
     DRY_RUN,
@@ -16,6 +16,7 @@ const WARNINGS: [&str; 9] = [
     "ImportValues missing table from chart",
     "ImportValues missing table",
     "missing required value",
+    "missing required values",
 ];
 /// A schema that is not checked.
 pub(super) const UNRESOLVED_URN: &str = "unresolved URN reference ignored; using permissive schema";

@@ -109,6 +109,11 @@ pub fn render_chart(
 /// Helm's checks before it renders a chart: its API version is known, it is not a library chart and
 /// its dependencies are present.
 pub fn check_installable(chart: &Chart) -> Result<(), HelmError> {
+    check_kind(chart)?;
+    check_dependencies(chart)
+}
+
+fn check_kind(chart: &Chart) -> Result<(), HelmError> {
     match chart.metadata.api_version.as_str() {
         "v1" | "v2" | "" => {}
         // An API version that Helm can load but does not install.
@@ -121,6 +126,10 @@ pub fn check_installable(chart: &Chart) -> Result<(), HelmError> {
             chart.metadata.kind
         )));
     }
+    Ok(())
+}
+
+fn check_dependencies(chart: &Chart) -> Result<(), HelmError> {
     let missing: Vec<String> = values::missing_dependencies(chart)
         .into_iter()
         .map(|d| d.name)
@@ -171,10 +180,11 @@ impl ParsedChart {
         limits: &Limits,
         warnings: &mut Vec<String>,
     ) -> Result<RenderedChart, HelmError> {
-        check_installable(&self.chart)?;
+        check_kind(&self.chart)?;
         if self.chart.metadata.deprecated {
             warnings.push("this chart is deprecated".to_owned());
         }
+        check_dependencies(&self.chart)?;
         options.release.check()?;
         let prepared = self.prepared(user, limits, warnings)?;
         let Prepared { chart, values, .. } = &*prepared;
@@ -225,7 +235,7 @@ impl ParsedChart {
         let before = warnings.len();
         let mut chart = self.chart.clone();
         let failed = |e: HelmError| e.within("chart dependencies processing failed");
-        warnings.extend(values::prepare(&mut chart, user, limits).map_err(failed)?);
+        values::prepare(&mut chart, user, limits, warnings).map_err(failed)?;
         let (values, more) = values::coalesce(&chart, user, limits)?;
         warnings.extend(more);
         warnings.extend(values::forgotten_nulls(&chart, user));

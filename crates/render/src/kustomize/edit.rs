@@ -67,6 +67,9 @@ pub fn edit(
         folder,
         limits,
     };
+    if !edits.is_empty() {
+        files.expect(&[folder.to_owned()], &NAMES);
+    }
     let mut text = None;
     for edit in edits {
         let Some(edit) = place.without_missing(edit)? else {

@@ -143,8 +143,7 @@ impl Tree {
         };
         self.quote_if_ambiguous(value);
         if let Some(found) = self.get(id, name)? {
-            let style = self.at(found).style;
-            self.at_mut(value).style = style;
+            self.keep_style(found, value);
             self.assign(found, value);
             return Ok(());
         }
@@ -163,10 +162,16 @@ impl Tree {
         if self.is_null(value) {
             return Ok(());
         }
-        let style = self.at(id).style;
-        self.at_mut(value).style = style;
+        self.keep_style(id, value);
         self.assign(id, value);
         Ok(())
+    }
+
+    /// Gives a value the style of what it replaces. An explicit tag is a part of the style.
+    fn keep_style(&mut self, replaced: Id, value: Id) {
+        let Node { style, tagged, .. } = *self.at(replaced);
+        let node = self.at_mut(value);
+        (node.style, node.tagged) = (style, tagged);
     }
 
     pub fn set_scalar_text(&mut self, id: Id, text: &str, tag: Tag) -> Res<()> {

@@ -265,10 +265,9 @@ fn options(build: &Build<'_>, own: &HelmChart) -> Res<RenderOptions> {
             let sources = (build.charts.sources())();
             format!("{}-{}", own.name, sources.now.as_second())
         }
-        (_, template) if !template.is_empty() => {
-            release_name(template, (build.charts.sources())()).map_err(failed)?
-        }
-        (name, _) => name.to_owned(),
+        ("", template) => release_name(template, (build.charts.sources())()).map_err(failed)?,
+        (name, "") => name.to_owned(),
+        _ => return fail!("Error: cannot set --name-template and also specify a name"),
     };
     let mut release = Release {
         name,

@@ -251,6 +251,39 @@ impl Kustomization {
         Ok(own)
     }
 
+    /// The files and folders that are read whenever it is built, as they are written. Some may be
+    /// URLs, or patches in place of a path.
+    pub fn paths(&self) -> Vec<String> {
+        let of_key = |source: &String| match source.split_once('=') {
+            Some((_, path)) => path.to_owned(),
+            None => source.clone(),
+        };
+        let plugins = [&self.generators, &self.transformers, &self.validators];
+        let lists = [
+            &self.resources,
+            &self.components,
+            &self.crds,
+            &self.configurations,
+            &self.patches_strategic_merge,
+        ];
+        let mut paths: Vec<String> = lists
+            .into_iter()
+            .chain(plugins)
+            .flatten()
+            .cloned()
+            .collect();
+        let patches = self.patches.iter().chain(&self.patches_json6902);
+        paths.extend(patches.map(|patch| patch.path.clone()));
+        paths.extend(self.replacements.iter().map(|own| own.path.clone()));
+        let generators = self.config_map_generator.iter();
+        for generator in generators.chain(&self.secret_generator) {
+            paths.extend(generator.envs.iter().cloned());
+            paths.extend(generator.files.iter().map(of_key));
+        }
+        paths.extend(self.openapi.get("path").cloned());
+        paths
+    }
+
     fn read(text: &[u8], limits: &Limits) -> Res<(Self, Value)> {
         let invalid = |text: String| Fault::new(format!("invalid Kustomization: {text}"));
         let value = parse_document(text, limits, Duplicates::LastWins).map_err(|error| {

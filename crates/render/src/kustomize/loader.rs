@@ -6,6 +6,7 @@
 
 use super::Build;
 use super::fault::{Fault, Res, fail};
+use super::kustomization::NAMES;
 use super::repospec::{Remote, RepoSpec, clean, is_http, remote};
 use crate::{FileKind, SourceFiles, SourceRef, need::shown};
 use std::rc::Rc;
@@ -28,6 +29,7 @@ pub(super) struct Loader<'a> {
 
 impl<'a> Loader<'a> {
     pub fn new(files: &'a dyn SourceFiles, root: &str, unrestricted: bool) -> Self {
+        files.expect(&[root.to_owned()], &NAMES);
         Self {
             files,
             tree: 0,
@@ -66,6 +68,19 @@ impl<'a> Loader<'a> {
     /// Converts a path relative to the folder to one in the tree; `None` if it leaves the tree.
     pub fn path(&self, path: &str) -> Option<String> {
         inside(&self.root, path)
+    }
+
+    /// Announces what its kustomization names. What is fetched from elsewhere, and paths that lead
+    /// nowhere, are left out.
+    pub fn expect<'p>(&self, paths: impl IntoIterator<Item = &'p String>) {
+        let local = |path: &&String| {
+            // A patch may be in the place of a path.
+            let is_path = !path.is_empty() && !path.contains(['\n', '\0', '{']);
+            is_path && !path.starts_with('/') && !is_http(path) && remote(path).is_none()
+        };
+        let paths = paths.into_iter().filter(local);
+        let paths: Vec<String> = paths.filter_map(|path| self.path(path)).collect();
+        self.files.expect(&paths, &NAMES);
     }
 
     /// Whether a build begins here.
@@ -230,6 +245,7 @@ impl<'a> Loader<'a> {
         })?;
         let root = clean(&format!("/{}", spec.folder));
         let root = root.trim_start_matches('/').to_owned();
+        files.expect(std::slice::from_ref(&root), &NAMES);
         match files.kind(&root)? {
             Some(FileKind::Dir) => {}
             Some(_) => {

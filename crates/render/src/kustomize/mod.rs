@@ -51,7 +51,7 @@ use crate::{Budget, Charts, RenderError, SourceFiles, SourceRef, SourceSet};
 use clock::Clock;
 use fault::{Cause, Fault, Res, fail};
 use loader::Loader;
-use resource::{ORIGIN, TRANSFORMATIONS};
+use resource::{ORIGIN, Resource, TRANSFORMATIONS};
 use schema::Schema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -246,6 +246,12 @@ impl<'a> Build<'a> {
         all.vars.resolve(tree, map, &all.config.var_reference)?;
         const LOCAL: &str = "config.kubernetes.io/local-config";
         let mut rest = std::mem::take(&mut map.list);
+        // Patches and replacements may have taken what every object needs.
+        for object in rest.iter().filter_map(Resource::object) {
+            if !tree.is_empty(object.0) {
+                resmap::check_identity(tree, object.0)?;
+            }
+        }
         rest.retain(|resource| {
             resource.object().is_some_and(|object| {
                 let local = object.annotation(tree, LOCAL);

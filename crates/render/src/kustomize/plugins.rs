@@ -154,7 +154,7 @@ pub(super) fn generate<'a>(
                 plugin.shown
             );
         }
-        _ => return fail!("unable to load builtin {}", plugin.shown),
+        _ => return fail!("unable to load builtin {}.builtin.[noGrp]", plugin.kind),
     };
     ResMap::of(&build.tree, vec![made.0])
 }
@@ -288,7 +288,7 @@ pub(super) fn transform<'a>(
         kind if kind.ends_with("Generator") => {
             fail!("plugin {} not a transformer", plugin.shown)
         }
-        _ => fail!("unable to load builtin {}", plugin.shown),
+        _ => fail!("unable to load builtin {}.builtin.[noGrp]", plugin.kind),
     }
 }
 

@@ -20,7 +20,7 @@ use tiphys_gocompat::yaml::{Duplicates, parse_document};
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Replacement {
-    path: String,
+    pub path: String,
     source: Option<Source>,
     targets: Option<Vec<Target>>,
     pub source_value: Option<String>,

@@ -340,28 +340,31 @@ fn checked(tree: &Tree, roots: Vec<Id>) -> Res<Vec<Id>> {
         if tree.is_empty(id) {
             continue;
         }
-        let own = ResId::of(tree, id);
-        let metadata = tree.field(id, "metadata").filter(|m| !tree.is_empty(*m));
-        let api_version = tree.field(id, "apiVersion");
-        if own.gvk.kind.is_empty()
-            && own.name.is_empty()
-            && metadata.is_none()
-            && api_version.is_none()
-        {
-            return Err(Fault::new("missing Resource metadata"));
-        }
-        if own.gvk.kind.is_empty() {
-            return fail!("missing kind in object {}", shown_meta(tree, id, &own));
-        }
-        if !own.gvk.kind.ends_with("List") && own.name.is_empty() {
-            return fail!(
-                "missing metadata.name in object {}",
-                shown_meta(tree, id, &own)
-            );
-        }
+        check_identity(tree, id)?;
         found.push(id);
     }
     Ok(found)
+}
+
+/// Fails unless the object has a kind and, if it is no list, a name.
+pub(super) fn check_identity(tree: &Tree, id: Id) -> Res<()> {
+    let own = ResId::of(tree, id);
+    let metadata = tree.field(id, "metadata").filter(|m| !tree.is_empty(*m));
+    let api_version = tree.field(id, "apiVersion");
+    if own.gvk.kind.is_empty() && own.name.is_empty() && metadata.is_none() && api_version.is_none()
+    {
+        return Err(Fault::new("missing Resource metadata"));
+    }
+    if own.gvk.kind.is_empty() {
+        return fail!("missing kind in object {}", shown_meta(tree, id, &own));
+    }
+    if !own.gvk.kind.ends_with("List") && own.name.is_empty() {
+        return fail!(
+            "missing metadata.name in object {}",
+            shown_meta(tree, id, &own)
+        );
+    }
+    Ok(())
 }
 
 /// The metadata as Go prints it. What was last applied may be a whole Secret: it is not shown.

@@ -80,6 +80,7 @@ pub(super) fn read<'a>(
             wrong.join("\n")
         );
     }
+    loader.expect(&own.paths());
     Ok((own, name))
 }
 

@@ -339,7 +339,8 @@ impl Tree {
     }
 
     pub fn field_text(&self, id: Id, name: &str) -> &str {
-        self.field(id, name).map_or("", |value| self.text(value))
+        let value = self.field(id, name).filter(|value| !self.is_null(*value));
+        value.map_or("", |value| self.text(value))
     }
 }
 

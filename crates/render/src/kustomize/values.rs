@@ -105,6 +105,9 @@ impl Tree {
         }
         let found = resolve_v3(&node.text);
         match (found, node.tag.name()) {
+            // A value can get the quotes of the one it replaces. Printed in them, without the tag
+            // that nobody wrote, it is a text.
+            (found, tag) if found.tag() == tag && quoted && !node.tagged => Ok(Plain::Text),
             (found, tag) if found.tag() == tag => Ok(found),
             #[allow(clippy::cast_precision_loss)] // as Go does it
             (Plain::Int(value), "!!float") => Ok(Plain::Float(value as f64)),

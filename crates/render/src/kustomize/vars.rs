@@ -26,6 +26,13 @@ struct Value {
 impl Vars {
     /// Adds vars and records them on the objects they read from.
     pub fn add(&mut self, tree: &Tree, map: &mut ResMap, vars: &[Var]) -> Res<()> {
+        self.add_own(tree, map, vars).map_err(|fault| {
+            let shown: Vec<String> = vars.iter().map(written).collect();
+            fault.within(format!("merging vars [{}]", shown.join(" ")))
+        })
+    }
+
+    fn add_own(&mut self, tree: &Tree, map: &mut ResMap, vars: &[Var]) -> Res<()> {
         for var in vars {
             let id = ResId {
                 gvk: gvk(var),
@@ -111,12 +118,17 @@ fn gvk(var: &Var) -> Gvk {
 }
 
 fn shown(var: &Var) -> String {
-    format!(
-        "{{{} {} {{{}}}}}",
-        var.name,
-        gvk(var),
-        var.fieldref.field_path
-    )
+    shown_of(var, &gvk(var))
+}
+
+/// The var as it is in the file: its `apiVersion` has not been divided yet.
+fn written(var: &Var) -> String {
+    let target = &var.objref;
+    shown_of(var, &Gvk::new(&target.group, &target.version, &target.kind))
+}
+
+fn shown_of(var: &Var, gvk: &Gvk) -> String {
+    format!("{{{} {gvk} {{{}}}}}", var.name, var.fieldref.field_path)
 }
 
 /// The value; `None` if it is not a scalar.

@@ -169,21 +169,17 @@ fn tpl(call: &mut Call<'_>) -> Result<Run, Error> {
 }
 
 fn required(call: &mut Call<'_>) -> Result<Value, Error> {
+    // Helm's linter has another word for an empty text.
     let missing = match call.arg(1) {
-        Value::Nil => true,
-        Value::String(text) => text.is_empty(),
-        _ => false,
+        Value::Nil => "missing required value",
+        Value::String(text) if text.is_empty() => "missing required values",
+        _ => return Ok(call.take(1)),
     };
-    if !missing {
-        return Ok(call.take(1));
-    }
     let message = call.text(0)?.into_owned();
     let host = call.host::<RenderHost>()?;
     if host.lint {
-        host.warnings.push(format!(
-            "missing required value message={}",
-            log::text(&message)
-        ));
+        host.warnings
+            .push(format!("{missing} message={}", log::text(&message)));
         return Ok("".into());
     }
     Err(warning(&message))

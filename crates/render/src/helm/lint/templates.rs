@@ -68,10 +68,9 @@ impl Linter<'_> {
             .clone_from(&self.options.namespace);
         options.capabilities = self.capabilities();
         options.lint = true;
-        let Ok(warnings) = values::prepare(&mut chart, self.user, self.limits) else {
+        if values::prepare(&mut chart, self.user, self.limits, &mut self.warnings).is_err() {
             return Ok(None);
-        };
-        self.warnings.extend(warnings);
+        }
         let Ok((values, warnings)) = values::coalesce(&chart, self.user, self.limits) else {
             return Ok(None);
         };

@@ -29,16 +29,19 @@ use tables::Coalescing;
 pub type Values = Map<String, Value>;
 
 /// Removes the subcharts that conditions and tags disable, copies those with an alias and imports
-/// their values, as Helm does before it parses templates. Returns Helm's warnings.
+/// their values, as Helm does before it parses templates. Adds Helm's warnings, which are told even
+/// if it fails.
 pub fn prepare(
     chart: &mut Chart,
     user: &Values,
     limits: &Limits,
-) -> Result<Vec<String>, HelmError> {
+    warnings: &mut Vec<String>,
+) -> Result<(), HelmError> {
     let mut run = Coalescing::new(limits);
-    dependencies::enable(&mut run, chart, user)?;
-    dependencies::import(&mut run, chart)?;
-    Ok(run.warnings)
+    let done = dependencies::enable(&mut run, chart, user)
+        .and_then(|()| dependencies::import(&mut run, chart));
+    warnings.append(&mut run.warnings);
+    done
 }
 
 /// The values of a prepared chart, with each subchart's values under its name, and Helm's warnings.

@@ -171,10 +171,9 @@ impl<'a> Coalescing<'a> {
                     table
                 }
                 Some(Node::Leaf(value)) => {
-                    let shown = if let Value::Bool(b) = *value {
-                        b.to_string()
-                    } else {
-                        format!("%!t({})", typed(&value))
+                    let shown = match *value {
+                        Value::Null => "%!t(<nil>)".to_owned(),
+                        _ => as_bool(&value),
                     };
                     return Err(HelmError::chart(format!(
                         "type mismatch on {name}: {shown}"
@@ -370,19 +369,25 @@ pub(super) fn printed(value: &Value) -> String {
     }
 }
 
-/// Go's `%v` with the type in front, as printed where `%t` does not apply.
-fn typed(value: &Value) -> String {
+/// Go's `%t`, as Helm prints a value that should be a table. A list is printed item by item.
+fn as_bool(value: &Value) -> String {
     let kind = match value {
-        Value::Null => return "<nil>".to_owned(),
-        Value::Number(n) if n.is_f64() => "float64",
-        Value::Number(_) => "int64",
+        Value::Null | Value::Bool(_) => return printed(value),
         Value::Array(items) => {
             return format!(
-                "[]interface {{}}=[{}]",
-                items.iter().map(printed).collect::<Vec<_>>().join(" ")
+                "[{}]",
+                items.iter().map(as_bool).collect::<Vec<_>>().join(" ")
             );
         }
-        _ => "string",
+        Value::Object(map) => {
+            let shown = map
+                .iter()
+                .map(|(k, v)| format!("%!t(string={k}):{}", as_bool(v)));
+            return format!("map[{}]", shown.collect::<Vec<_>>().join(" "));
+        }
+        Value::Number(n) if n.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
     };
-    format!("{kind}={}", printed(value))
+    format!("%!t({kind}={})", printed(value))
 }
