@@ -29,9 +29,19 @@ fn options(program: &str, memory: u64, workers: usize) -> RepoOptions {
             program: PathBuf::from(program),
             args: vec!["render-worker".to_owned(), memory.to_string()],
             workers,
+            spare: false,
         }),
         ..RepoOptions::default()
     }
+}
+
+/// With a spare worker.
+fn with_spare(memory: u64) -> Repos {
+    let mut options = options(env!("CARGO_BIN_EXE_tiphys"), memory, 2);
+    if let Some(isolation) = &mut options.isolation {
+        isolation.spare = true;
+    }
+    with_options(options)
 }
 
 /// They have only repositories of this machine, which are not copied.

@@ -14,7 +14,10 @@ use http::HeaderMap;
 use std::{io, net::IpAddr, sync::Arc};
 use tiphys_api::{
     meta::Empty,
-    rpc::{plugin::Nothing, version::VersionMessage},
+    rpc::{
+        plugin::Nothing,
+        version::{COMPILER, VersionMessage},
+    },
 };
 use tiphys_listen::Connections;
 use tiphys_repo::Repos;
@@ -214,6 +217,7 @@ impl Server {
     pub(crate) fn version(&self) -> VersionMessage {
         VersionMessage {
             version: self.options.version.clone(),
+            compiler: COMPILER.to_owned(),
             ..VersionMessage::default()
         }
     }

@@ -131,6 +131,11 @@ async fn other_calls_have_argo_cds_numbers() {
 
     let version = world.raw("version.VersionService/Version", &[]).await;
     assert_eq!(one(&version.body, 1), "v1.2.3");
+    assert_eq!(
+        one(&version.body, 7),
+        "rustc",
+        "a controller tells ours by it"
+    );
     let health = world.raw("grpc.health.v1.Health/Check", &[]).await;
     assert_eq!(fields(&health.body), [(1, b"1".to_vec())]);
     let unknown = world.raw(&call("Nothing"), &[]).await;

@@ -14,7 +14,7 @@ use reqwest::{
 use sha2::{Digest as _, Sha256};
 use std::{
     future::Future,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::{Arc, LazyLock},
     time::Duration,
 };
@@ -211,8 +211,8 @@ impl Clients {
         access: &RepoAccess,
         url: &reqwest::Url,
     ) -> Result<Contact, RepoError> {
-        if is_link_local(url) {
-            return Err(refuse(url.as_str(), LINK_LOCAL));
+        if is_of_cloud(url) {
+            return Err(refuse(url.as_str(), OF_CLOUD));
         }
         let host = url.origin().ascii_serialization();
         let contact = self.common.shares.contact(&host, &access.project);
@@ -249,8 +249,8 @@ impl Clients {
                 most => reqwest::redirect::Policy::custom(move |attempt| {
                     if attempt.previous().len() > most {
                         attempt.error("too many redirects")
-                    } else if is_link_local(attempt.url()) {
-                        attempt.error(LINK_LOCAL)
+                    } else if is_of_cloud(attempt.url()) {
+                        attempt.error(OF_CLOUD)
                     } else {
                         attempt.follow()
                     }
@@ -424,33 +424,62 @@ impl Downloads {
 
 const WITHHELD: &str = " (it is not on the server of the chart repository, whose credentials go nowhere else unless helm.passCredentials is set)";
 
-pub(crate) const LINK_LOCAL: &str =
-    "its address is link-local, where cloud providers serve credentials";
+pub(crate) const OF_CLOUD: &str =
+    "its address is link-local or a cloud's own, where cloud providers serve credentials";
+
+/// Where clouds answer their machines, besides link-local addresses: AWS, its Pod Identity and
+/// Google over IPv6, Alibaba, Azure, Oracle.
+const METADATA: [IpAddr; 6] = [
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23)),
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
+];
 
 /// Whether the host is an address that only means something to this machine, such as that of a
 /// cloud's metadata: nobody's charts are there, but whoever names a URL could read it.
-fn is_link_local(url: &reqwest::Url) -> bool {
-    is_link_local_host(url.host_str().unwrap_or_default())
+fn is_of_cloud(url: &reqwest::Url) -> bool {
+    is_host_of_cloud(url.host_str().unwrap_or_default())
 }
 
-pub(crate) fn is_link_local_host(host: &str) -> bool {
+pub(crate) fn is_host_of_cloud(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    host.parse().is_ok_and(is_link_local_address)
+    // The system reads a single number, or hexadecimal ones, as an address, and so do URLs.
+    let of_numbers = || -> Option<IpAddr> {
+        let url = reqwest::Url::parse(&format!("http://{host}/")).ok()?;
+        url.host_str()?.parse().ok()
+    };
+    let address = host.parse::<IpAddr>().ok().or_else(of_numbers);
+    address.is_some_and(is_address_of_cloud)
 }
 
-fn is_link_local_address(address: IpAddr) -> bool {
-    match address {
+fn is_address_of_cloud(address: IpAddr) -> bool {
+    let is_link_local = match address {
         IpAddr::V4(address) => address.is_link_local(),
         IpAddr::V6(address) => {
             address.is_unicast_link_local()
-                || address
-                    .to_ipv4_mapped()
-                    .is_some_and(|address| address.is_link_local())
+                || carried(address).is_some_and(|inner| is_address_of_cloud(inner.into()))
         }
-    }
+    };
+    is_link_local || METADATA.contains(&address)
 }
 
-/// Looks names up as the system does, without link-local addresses.
+/// The address of IPv4 that one of IPv6 stands for: mapped, compatible, that of a NAT64, also under
+/// the prefix for those of a site, or of 6to4.
+fn carried(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let (high, low) = match address.segments() {
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x64, 0xff9b, 1, _, _, _, high, low]
+        | [0x2002, high, low, ..] => (high, low),
+        _ => return None,
+    };
+    Some(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)))
+}
+
+/// Looks names up as the system does, without addresses of clouds.
 pub(crate) struct Names;
 
 impl reqwest::dns::Resolve for Names {
@@ -458,10 +487,10 @@ impl reqwest::dns::Resolve for Names {
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let usable: Vec<SocketAddr> = found
-                .filter(|address| !is_link_local_address(address.ip()))
+                .filter(|address| !is_address_of_cloud(address.ip()))
                 .collect();
             if usable.is_empty() {
-                return Err(LINK_LOCAL.into());
+                return Err(OF_CLOUD.into());
             }
             let addresses: reqwest::dns::Addrs = Box::new(usable.into_iter());
             Ok(addresses)
@@ -521,12 +550,67 @@ mod tests {
             // As numbers, these are the same address.
             ("http://2852039166/", true),
             ("http://0xa9.0xfe.0xa9.0xfe/", true),
+            ("http://[::169.254.169.254]/", true),
+            ("http://[64:ff9b::a9fe:a9fe]/", true),
+            ("http://[fd00:ec2::254]/latest/meta-data", true),
+            ("http://[fd00:ec2::23]/v1/credentials", true),
+            ("http://[64:ff9b:1::a9fe:a9fe]/", true),
+            ("http://[64:ff9b:1:2::a9fe:a9fe]/", true),
+            ("http://[2002:a9fe:a9fe::]/", true),
+            ("http://[2002:a9fe:a9fe:1::1]/", true),
+            ("http://[fd20:ce::254]/", true),
+            ("http://100.100.100.200/latest/meta-data", true),
+            ("http://[::ffff:100.100.100.200]/", true),
+            ("http://168.63.129.16/machine", true),
+            ("http://192.0.0.192/opc/v2/", true),
+            ("http://[fd00:ec2::253]/", false),
+            ("http://[::1]/charts", false),
+            ("http://[64:ff9b::10.0.0.1]/charts", false),
+            ("http://[64:ff9b:1::10.0.0.1]/charts", false),
+            ("http://[2002:a00:1::a9fe:a9fe]/charts", false),
             ("http://127.0.0.1:8080/charts", false),
             ("https://10.0.0.1/charts", false),
             ("https://charts.example.com/", false),
         ] {
             let parsed = reqwest::Url::parse(url).expect(url);
-            assert_eq!(is_link_local(&parsed), refused, "{url}");
+            assert_eq!(is_of_cloud(&parsed), refused, "{url}");
         }
+    }
+
+    /// What is not a URL, such as the host of an SSH address, comes as it was written.
+    #[test]
+    fn numbers_that_are_addresses_are_refused() {
+        for (host, refused) in [
+            ("2852039166", true),
+            ("0xa9fea9fe", true),
+            ("0xA9.0xFE.0251.254", true),
+            ("169.16689662", true),
+            ("169.254.169.254.", true),
+            ("fe80::1", true),
+            ("[fe80::1]", true),
+            ("167772161", false),
+            ("git.example.com", false),
+            ("", false),
+        ] {
+            assert_eq!(is_host_of_cloud(host), refused, "{host}");
+        }
+    }
+
+    /// Case 98 of the hostile sources: it does not matter what a name leads to at another time,
+    /// because the address that was looked up is the one that is connected to.
+    #[tokio::test]
+    async fn names_do_not_lead_to_a_cloud() {
+        use reqwest::dns::Resolve as _;
+        let found = async |name: &str| {
+            let name = name.parse().expect("a name");
+            Names.resolve(name).await.map(Iterator::collect::<Vec<_>>)
+        };
+        // What the system finds for an address is the address.
+        for name in ["169.254.169.254", "100.100.100.200"] {
+            let refused = found(name).await.expect_err(name);
+            assert_eq!(refused.to_string(), OF_CLOUD, "{name}");
+        }
+        let usable = found("127.0.0.1").await.expect("this machine");
+        assert_eq!(usable, [SocketAddr::from(([127, 0, 0, 1], 0))]);
     }
 }

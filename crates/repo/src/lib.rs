@@ -48,6 +48,7 @@ mod streamed;
 mod submodules;
 mod tokens;
 mod traced;
+mod trailers;
 mod unpacked;
 mod url;
 pub mod versions;
@@ -72,6 +73,8 @@ pub use hydrated::{BadPath, commit_message, folder as hydrated_folder};
 pub use isolation::{Isolation, restrict as restrict_process, work as work_in_isolation};
 pub use kustomize::{KustomizeVersions, build_options as kustomize_build_options};
 pub use listing::FilePattern;
+#[doc(hidden)]
+pub use manifests::read_worker;
 pub use manifests::{ManifestRequest, Manifests, RefSource, RemoteVerdict};
 pub use needs::{OtherRepository, Others, Reach};
 pub use obtained::Obtained;

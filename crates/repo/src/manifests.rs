@@ -5,18 +5,20 @@
 mod charts;
 mod isolated;
 mod on_disk;
+mod request;
+
+#[doc(hidden)]
+pub use isolated::read_worker;
+pub use request::{ManifestRequest, RefSource};
 
 use crate::{
-    RepoAccess, RepoError,
-    chart::ChartName,
+    RepoError,
     disk_cache::DiskCache,
-    git::{Commit, CommitId, Found, GitFiles},
+    git::{Commit, Found, GitFiles},
     ground::{chart_weight, hex, weight},
     isolation::{Isolation, Workers},
-    kustomize::KustomizeVersions,
-    needs::{Fetched, Others},
-    oci, plugin,
-    streamed::STREAMED,
+    needs::Fetched,
+    plugin,
     traced::{Files, Key, Traced},
 };
 use charts::ReadyCharts;
@@ -28,13 +30,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
-use tiphys_api::{project::SourceIntegrityCheckResult, source::ApplicationSource};
+use tiphys_api::project::SourceIntegrityCheckResult;
 use tiphys_apimachinery::Kept;
 use tiphys_render::{
-    AppFacts, Budget, ClusterFacts, Details, FileError, ManifestError, PluginAnswer,
-    PluginQuestion, Plugins, Prepared, RenderError, RenderParams, Rendered, SourceFiles,
-    SourceKind, SourceRef, SourceSet, Tool, app_folder, details, helm::ParsedChart, prepare,
-    render, source_kind,
+    Budget, Details, FileError, ManifestError, PluginAnswer, PluginQuestion, Plugins, Prepared,
+    RenderError, Rendered, SourceFiles, SourceKind, SourceRef, SourceSet, Tool, app_folder,
+    details, helm::ParsedChart, prepare, render, source_kind,
 };
 
 /// Part of every digest. Increase it when rendering changes, so that old results are not reused:
@@ -44,110 +45,6 @@ const RENDERER: &str = "6";
 const CHART_BYTES: u64 = 128 << 20;
 /// Renders whose needs are remembered.
 const NEEDS: u64 = 10_000;
-
-/// What to render: a source at a resolved revision.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ManifestRequest {
-    pub access: RepoAccess,
-    pub source: ApplicationSource,
-    /// From [`crate::Repos::resolve_source`]: a commit, a chart's version, or an artifact's digest.
-    pub sha: String,
-    /// The Application's instance name.
-    pub app_name: String,
-    pub namespace: String,
-    pub project: String,
-    pub cluster_facts: ClusterFacts,
-    /// The Application's sources that have a `ref`, by that name.
-    pub refs: BTreeMap<String, RefSource>,
-    /// It is one of `spec.sources`.
-    pub several: bool,
-    /// Render again even if the result is cached.
-    pub no_cache: bool,
-    /// How other repositories that it needs are reached.
-    pub others: Others,
-    /// Leave the folders of submodules empty.
-    pub no_submodules: bool,
-    /// What `spec.source.kustomize.version` may name.
-    pub kustomize_versions: KustomizeVersions,
-}
-
-/// A source that others reference, at a resolved revision.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RefSource {
-    pub access: RepoAccess,
-    pub sha: String,
-}
-
-impl ManifestRequest {
-    /// Whether the source references files of other sources.
-    pub fn refers(&self) -> bool {
-        let Some(helm) = &self.source.helm else {
-            return false;
-        };
-        let mut paths = helm
-            .value_files
-            .iter()
-            .chain(helm.file_parameters.iter().map(|p| &p.path));
-        paths.any(|path| path.starts_with('$'))
-    }
-
-    /// The revision of what is rendered: a chart's version, an artifact's digest, that of files that
-    /// were sent, else a commit.
-    fn revision(&self, id: CommitId) -> String {
-        if self.source.chart.is_empty() && !self.is_oci() && self.sha != STREAMED {
-            id.commit.to_string()
-        } else {
-            self.sha.clone()
-        }
-    }
-
-    /// Whether the source is an artifact of a registry.
-    pub(crate) fn is_oci(&self) -> bool {
-        oci::is_source(&self.source.repo_url)
-    }
-
-    /// The chart of a repository, if the source is one.
-    pub(crate) fn chart(&self) -> Option<ChartName<'_>> {
-        ChartName::of(&self.access, &self.source)
-    }
-
-    /// Whether both requests have the same result for the same folder, whatever the commit;
-    /// `by_cluster`: the cluster's versions matter.
-    fn asks_the_same(&self, other: &Self, by_cluster: bool) -> bool {
-        !other.no_cache
-            && self.several == other.several
-            && (&self.access, &self.source) == (&other.access, &other.source)
-            && self.cluster_facts.switched_off == other.cluster_facts.switched_off
-            && self.kustomize_versions == other.kustomize_versions
-            && (!by_cluster || self.cluster_facts == other.cluster_facts)
-            && (&self.app_name, &self.namespace, &self.project)
-                == (&other.app_name, &other.namespace, &other.project)
-    }
-
-    /// The request without commits.
-    fn anywhere(&self) -> Self {
-        Self {
-            sha: String::new(),
-            refs: BTreeMap::new(),
-            ..self.clone()
-        }
-    }
-
-    fn params(&self, revision: String) -> RenderParams {
-        let app = AppFacts {
-            name: self.app_name.clone(),
-            namespace: self.namespace.clone(),
-            project: self.project.clone(),
-            revision,
-        };
-        RenderParams {
-            source: self.source.clone(),
-            folder: None,
-            app,
-            cluster_facts: self.cluster_facts.clone(),
-        }
-    }
-}
 
 /// Rendered objects as in the files, without tracking metadata or namespaces. `errors` lists files
 /// that could not be used: if there are any, the objects are incomplete and nothing may be pruned

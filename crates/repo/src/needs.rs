@@ -6,7 +6,7 @@
 use crate::{
     ManifestRequest, RepoAccess, RepoError,
     git::Commit,
-    http::{LINK_LOCAL, is_link_local_host},
+    http::{OF_CLOUD, is_host_of_cloud},
     url::refuse,
 };
 use std::{collections::BTreeMap, sync::Arc};
@@ -237,8 +237,8 @@ fn other(
 ) -> Result<Reach, RepoError> {
     let check = |parsed: Result<RepoUrl, UrlFault>, url: &str| {
         let parsed = parsed.map_err(|e| refuse(url, &e.to_string()))?;
-        if is_link_local_host(&parsed.host) {
-            return Err(refuse(url, LINK_LOCAL));
+        if is_host_of_cloud(&parsed.host) {
+            return Err(refuse(url, OF_CLOUD));
         }
         if kinds.contains(&parsed.form) {
             Ok(parsed)

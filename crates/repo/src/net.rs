@@ -1,9 +1,15 @@
 //! Connections to a server: TCP, with or without TLS. Main type: [`Tls`]; main function: [`dial`].
 
+mod certificates;
+
+use certificates::NamesFirst;
 use http::Uri;
 use rustls::{
     ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
-    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    client::{
+        WebPkiServerVerifier,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    },
     crypto::{CryptoProvider, ring},
     pki_types::{CertificateDer, ServerName, UnixTime},
 };
@@ -84,7 +90,7 @@ pub async fn secure(
     let shaken = timeout(DIAL_TIMEOUT, connector.connect(name, stream))
         .await
         .map_err(late)?;
-    shaken.map_err(|e| io::Error::new(e.kind(), format!("tls: {e}")))
+    shaken.map_err(|e| io::Error::new(e.kind(), certificates::fault(&e, host(server))))
 }
 
 /// Plain TCP.
@@ -156,7 +162,19 @@ impl Tls {
                 .dangerous()
                 .with_custom_certificate_verifier(Arc::new(AcceptAll(provider)))
         } else {
-            builder.with_root_certificates(self.roots()?)
+            let roots = self.roots()?;
+            if roots.is_empty() {
+                // The verifier below is not made without any.
+                builder.with_root_certificates(roots)
+            } else {
+                let verifier =
+                    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+                        .build()
+                        .map_err(|e| invalid(format!("tls: {e}")))?;
+                builder
+                    .dangerous()
+                    .with_custom_certificate_verifier(Arc::new(NamesFirst(verifier)))
+            }
         };
         let mut config = match &self.identity {
             None => builder.with_no_client_auth(),

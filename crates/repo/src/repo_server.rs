@@ -34,6 +34,7 @@ use tiphys_api::rpc::{
         UpdateRevisionForPathsRequest, UpdateRevisionForPathsResponse,
     },
     repository::PluginList,
+    version::{COMPILER, VersionMessage},
 };
 use tiphys_apimachinery::{Kept, Object};
 use tokio::io::AsyncReadExt as _;
@@ -227,6 +228,21 @@ impl RepoServer {
         Ok(list.items.into_iter().map(|plugin| plugin.name).collect())
     }
 
+    /// Whether it is one of ours, and not Argo CD's. It is asked each time: another one may serve at
+    /// the address by then.
+    ///
+    /// # Errors
+    /// It does not say: it cannot be reached, for example.
+    pub async fn is_ours(&self) -> Result<bool, RepoError> {
+        let method = "/version.VersionService/Version";
+        let told: Result<VersionMessage, Status> = self.tried(method, &Nothing {}).await;
+        match told {
+            Ok(told) => Ok(told.compiler == COMPILER),
+            Err(status) if status.code() == Code::Unimplemented => Ok(false),
+            Err(status) => Err(failed(&status)),
+        }
+    }
+
     /// Whether the files that matter differ between two revisions.
     pub async fn update_revision(
         &self,
@@ -240,6 +256,15 @@ impl RepoServer {
     }
 
     pub(crate) async fn call<Q, R>(&self, method: &'static str, message: &Q) -> Result<R, RepoError>
+    where
+        Q: prost::Message + Clone + 'static,
+        R: prost::Message + Default + 'static,
+    {
+        let answer = self.tried(method, message).await;
+        answer.map_err(|status| failed(&status))
+    }
+
+    async fn tried<Q, R>(&self, method: &'static str, message: &Q) -> Result<R, Status>
     where
         Q: prost::Message + Clone + 'static,
         R: prost::Message + Default + 'static,
@@ -266,7 +291,7 @@ impl RepoServer {
             if tries == TRIES
                 || !matches!(status.code(), Code::Unavailable | Code::ResourceExhausted)
             {
-                return Err(failed(&status));
+                return Err(status);
             }
             tries += 1;
             tokio::time::sleep(PAUSE).await;

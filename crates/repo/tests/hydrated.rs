@@ -245,6 +245,92 @@ async fn a_target_branch_begins_at_the_sync_branch() {
 }
 
 #[tokio::test]
+async fn a_sync_branch_is_made_but_no_target_branch_without_changes() {
+    let ground = Ground::new();
+    let staged = |dry, paths| CommitHydratedManifestsRequest {
+        target_branch: "env/next".to_owned(),
+        ..request(&ground.url(), dry, paths)
+    };
+    let nothing = commit(&ground, staged(DRY, Vec::new())).await;
+    let sync = ground.git(&["rev-parse", "env/dev"]);
+    assert_eq!(nothing.expect("a commit"), sync.trim());
+    assert_eq!(ground.git(&["branch", "--list", "env/next"]), "");
+    let note = ground.git(&["notes", "--ref=hydrator.metadata", "show", "env/dev"]);
+    assert_eq!(note, format!("{{\"drySha\":\"{DRY}\"}}\n"));
+    // A target branch alone is no reason for the sync branch to be missing.
+    let next = commit(&ground, staged(DRY2, vec![folder("web", "1")])).await;
+    ground.git(&["branch", "-D", "env/dev"]);
+    let later = commit(&ground, staged(DRY, vec![folder("web", "2")])).await;
+    let later = later.expect("a commit");
+    let before = ground.git(&["rev-parse", &format!("{later}~1")]);
+    assert_eq!(next.expect("a commit"), before.trim());
+    assert!(ground.names("env/dev").is_empty());
+}
+
+#[tokio::test]
+async fn a_file_stays_executable() {
+    let ground = Ground::new();
+    let before = [("apps/web/manifest.yaml", Some("kind: Service\n"))];
+    Repos::commit_files(&ground.bare(), "env/dev", &before, "By hand").expect("a commit");
+    let tree = ground.dir.path().join("tree");
+    ground.git(&["worktree", "add", "-q", "../tree", "env/dev"]);
+    git(&tree, &["update-index", "--chmod=+x", before[0].0]);
+    let who = ["-c", "user.name=A", "-c", "user.email=a@b.c"];
+    git(
+        &tree,
+        &[&who[..], &["commit", "-qm", "As Argo CD"]].concat(),
+    );
+    let paths = vec![folder("apps/web", "1"), folder("apps/api", "1")];
+    let made = request(&ground.url(), DRY, paths);
+    commit(&ground, made).await.expect("a commit");
+    for (path, mode) in [("apps/web", "100755"), ("apps/api", "100644")] {
+        let path = format!("{path}/manifest.yaml");
+        let entry = ground.git(&["ls-tree", "env/dev", &path]);
+        assert!(entry.starts_with(mode), "{entry}");
+    }
+}
+
+#[tokio::test]
+async fn authors_are_written_as_git_writes_them() {
+    let ground = Ground::new();
+    let by = |dry, name: &str, email: &str| CommitHydratedManifestsRequest {
+        author_name: name.to_owned(),
+        author_email: email.to_owned(),
+        ..request(&ground.url(), dry, vec![folder("apps/web", name)])
+    };
+    for (name, email, expected) in [
+        ("Dr. X.", " <x@y> ", "Dr. X <x@y>"),
+        ("\"Q\"", "a@b.", "Q <a@b>"),
+        ("A\u{a0}", ".", "A\u{a0} <>"),
+    ] {
+        commit(&ground, by(DRY, name, email)).await.expect(name);
+        let who = ground.git(&["log", "-1", "--format=%an <%ae>", "env/dev"]);
+        assert_eq!(who.trim_end_matches('\n'), expected);
+    }
+    let refused = commit(&ground, by(DRY2, " <>.", "a@b")).await;
+    let text = refused.expect_err("no name").to_string();
+    assert!(text.contains("only of disallowed characters"), "{text}");
+}
+
+#[tokio::test]
+async fn a_dry_commit_says_which_other_one_it_is_made_from() {
+    let ground = Ground::new();
+    let message = "Bump\n\nArgocd-reference-commit-sha: abcdef1\n\
+                   Argocd-reference-commit-author: Ann <ann@example.com>\n";
+    let files = [("src/web/cm.yaml", Some("a: c\n"))];
+    let sha = Repos::commit_files(&ground.bare(), "main", &files, message).expect("a commit");
+    let access = RepoAccess::public(ground.url());
+    let found = ground.repos().metadata(&access, &sha).await;
+    let references = found.expect("metadata").references;
+    let found = references.first().and_then(|found| found.commit.clone());
+    let found = found.expect("a reference");
+    assert_eq!(
+        (found.sha.as_str(), found.author.as_str()),
+        ("abcdef1", "\"Ann\" <ann@example.com>")
+    );
+}
+
+#[tokio::test]
 async fn nothing_leaves_its_folder() {
     let ground = Ground::new();
     let tree = ground.dir.path().join("tree");

@@ -322,7 +322,8 @@ async fn what_a_submodule_must_not_be_is_refused_by_name() {
     let only = "only https, http and ssh repositories can be fetched for a render";
     let local = world.at("leaf").display().to_string();
     let gone = "0123456789012345678901234567890123456789";
-    let link_local = "its address is link-local, where cloud providers serve credentials";
+    let link_local =
+        "its address is link-local or a cloud's own, where cloud providers serve credentials";
     let url = |path: &str| server.url(path);
     let missing = format!("revision {gone} is not in repository {}", url("/leaf"));
     let lost = format!("repository not found: {}", url("/lost"));

@@ -165,7 +165,7 @@ impl Sources {
         before: Option<&Manifests>,
     ) -> Result<Arc<Manifests>, RepoError> {
         if let Some(server) = &self.server {
-            let message = remote::message(self, request)?;
+            let message = remote::message(self, server, request).await?;
             return server.manifests(&message).await;
         }
         let request = local::request(self, request)?;
@@ -183,7 +183,7 @@ impl Sources {
         (archive, checksum): (File, &str),
     ) -> Result<Arc<Manifests>, RepoError> {
         if let Some(server) = &self.server {
-            let message = remote::message(self, request)?;
+            let message = remote::message(self, server, request).await?;
             return server
                 .manifests_of_files(message, (archive, checksum))
                 .await;

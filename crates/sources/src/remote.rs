@@ -79,11 +79,19 @@ pub async fn changed(
 }
 
 /// The request for the manifests of a source.
-pub fn message(sources: &Sources, request: &SourceRequest) -> Result<ManifestRequest, RepoError> {
+pub async fn message(
+    sources: &Sources,
+    server: &RepoServer,
+    request: &SourceRequest,
+) -> Result<ManifestRequest, RepoError> {
     let project = project(sources, request)?;
     let common = common(sources, request, &project)?;
     let settings = (sources.settings)();
-    if let Some((url, fault)) = settings.permitted_fault(&project, &request.source) {
+    // One of ours refuses such a repository where it is needed. Of one that does not say that it is
+    // ours, nothing is expected.
+    if let Some((url, fault)) = settings.permitted_fault(&project, &request.source)
+        && !server.is_ours().await?
+    {
         let url = shown_url(&url);
         return Err(RepoError::Unsupported(format!(
             "failed to get repo {url:?}, which the request would list: {fault}"

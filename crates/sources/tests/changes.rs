@@ -1,7 +1,14 @@
 //! Which sources a repo-server is asked about, and whether they have changed.
 
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    io::{self, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    sync::Arc,
+    thread,
+    time::Duration,
+};
 use tempfile::TempDir;
 use tiphys_api::{
     AppProject, operation::RefTarget, repository::Repository,
@@ -20,9 +27,56 @@ fn of_nobody(cache: &TempDir) -> Sources {
 }
 
 fn away() -> RepoServer {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     drop(listener);
+    at(address)
+}
+
+/// One that does not know what it is asked for.
+fn foreign() -> RepoServer {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    thread::spawn(move || {
+        let (connection, _) = listener.accept()?;
+        refuse_all(connection)
+    });
+    at(address)
+}
+
+/// Answers each request over HTTP/2 that there is no such method, until the client has gone.
+fn refuse_all(mut connection: TcpStream) -> io::Result<()> {
+    const DATA: u8 = 0;
+    const HEADERS: u8 = 1;
+    const SETTINGS: u8 = 4;
+    const END_STREAM: u8 = 1;
+    connection.read_exact(&mut [0; "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len()])?;
+    connection.write_all(&[0, 0, 0, SETTINGS, 0, 0, 0, 0, 0])?;
+    loop {
+        let mut head = [0; 9];
+        connection.read_exact(&mut head)?;
+        let [a, b, c, kind, flags, stream @ ..] = head;
+        let length = u32::from_be_bytes([0, a, b, c]);
+        io::copy(&mut (&connection).take(length.into()), &mut io::sink())?;
+        match kind {
+            // Acknowledges them.
+            SETTINGS if flags == 0 => {
+                connection.write_all(&[0, 0, 0, SETTINGS, 1, 0, 0, 0, 0])?;
+            }
+            HEADERS | DATA if flags & END_STREAM != 0 => {
+                // `:status: 200` by its number, and the code for "unimplemented".
+                let fields = b"\x88\x00\x0bgrpc-status\x0212";
+                let length = u8::try_from(fields.len()).expect("short");
+                connection.write_all(&[0, 0, length, HEADERS, 4 | END_STREAM])?;
+                connection.write_all(&stream)?;
+                connection.write_all(fields)?;
+            }
+            _ => {}
+        }
+    }
+}
+
+fn at(address: String) -> RepoServer {
     let server = RepoServer::new(RepoServerOptions {
         address,
         timeout: Duration::from_secs(60),
@@ -231,10 +285,14 @@ async fn a_request_for_a_chart_lists_no_repository_with_a_fault() {
     let cache = TempDir::new().expect("a folder");
     let chart = json!({"repoURL": "https://other.invalid", "chart": "c"});
     let folder = json!({"repoURL": "https://git.invalid/r", "path": "a"});
-    for (source, type_, is_told) in [
-        (&chart, "helm", true),
-        (&chart, "git", false),
-        (&folder, "helm", false),
+    let fault = "failed to get repo \"https://charts.invalid\", which the request would list";
+    let asked = "code = Unimplemented";
+    for (server, source, type_, wanted) in [
+        (foreign(), &chart, "helm", fault),
+        (foreign(), &chart, "git", asked),
+        (foreign(), &folder, "helm", asked),
+        // Nobody knows whether that one is ours.
+        (away(), &chart, "helm", "code = Unavailable"),
     ] {
         let request = request(source.clone(), &[]);
         let value = Repository {
@@ -250,10 +308,9 @@ async fn a_request_for_a_chart_lists_no_repository_with_a_fault() {
             }],
             ..Settings::default()
         };
-        let sources = with_settings(&cache, Some(away()), settings);
+        let sources = with_settings(&cache, Some(server), settings);
         let failed = sources.manifests(&request, None).await;
-        let failed = failed.expect_err("there is no repo-server").to_string();
-        let fault = "failed to get repo \"https://charts.invalid\", which the request would list";
-        assert_eq!(failed.starts_with(fault), is_told, "{failed}");
+        let failed = failed.expect_err("none makes them").to_string();
+        assert!(failed.contains(wanted), "{wanted}: {failed}");
     }
 }

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// [`VersionMessage::compiler`] of this program, whichever role it has; Argo CD's is another one.
+pub const COMPILER: &str = "rustc";
+
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VersionMessage {

@@ -74,7 +74,7 @@ pub struct GitArgs {
     )]
     render_timeout_seconds: u64,
     /// Most memory of each process that renders, in MiB; as many as processors render at a time, but
-    /// at least 4 and at most 16
+    /// at least 4 and at most 16, and a spare one waits
     #[arg(
         long,
         value_name = "MIB",
@@ -148,6 +148,7 @@ impl GitArgs {
             workers: std::thread::available_parallelism()
                 .map_or(FEWEST, usize::from)
                 .clamp(FEWEST, MOST),
+            spare: true,
         }
     }
 

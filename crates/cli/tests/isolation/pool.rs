@@ -1,6 +1,6 @@
 //! Which workers render what: one project at a time, and none takes all of them.
 
-use super::{in_seconds, kill, ours, repository, request_for, workers};
+use super::{in_seconds, kill, ours, repository, request_for, with_spare, workers};
 use std::{collections::BTreeSet, time::Duration};
 
 /// Whoever takes a worker over has only manifests of the project that it rendered for.
@@ -82,5 +82,42 @@ async fn a_project_takes_half_of_the_workers() {
     }
     for (id, _) in workers(807) {
         kill(&id);
+    }
+}
+
+/// One worker is started before it is needed. The next render takes it, and another one is started;
+/// so it is after all of them were killed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_spare_worker_is_ready() {
+    let (repo, repos) = (repository(), with_spare(809));
+    let ids = || -> BTreeSet<String> { workers(809).into_iter().map(|(id, _)| id).collect() };
+    let started = async || {
+        for _ in 0..3000 {
+            if let Some(id) = ids().pop_first() {
+                return id;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("none is started");
+    };
+    for _ in 0..2 {
+        let spare = started().await;
+        let mut renders = 0;
+        // Without a project a worker renders once. The first ones may be faster than the spare one
+        // is ready.
+        while ids().contains(&spare) {
+            let request = request_for(&repo, "app", "");
+            let made = repos.manifests(request).await.expect("manifests");
+            assert_eq!(made.objects.len(), 1);
+            renders += 1;
+            assert!(renders < 1000, "it is never used");
+        }
+        started().await;
+        for id in ids() {
+            kill(&id);
+        }
+        // Nobody starts another one until a render needs one, which gets over that.
+        let request = request_for(&repo, "app", "");
+        repos.manifests(request).await.expect("manifests");
     }
 }

@@ -85,6 +85,7 @@ impl Ground {
             ("plain/gone.yaml", "../shared/none.yaml"),
             ("chart/files/text", "../../shared/text"),
             ("out/a.yaml", "../../outside.yaml"),
+            ("behind", "linked"),
         ]);
         plain(&own);
         charts(&own, &web.url());
@@ -117,6 +118,9 @@ impl Ground {
             json!({"path": "kustomized", "kustomize": {"namePrefix": "p-", "images": ["a=b:1"]}}),
             json!({"path": "unkustomized"}),
             json!({"path": "pointed"}),
+            json!({"path": "over"}),
+            json!({"path": "over", "kustomize": {"nameSuffix": "-s"}}),
+            json!({"path": "astray"}),
         ]
         .map(|source| request(&self.own, source))
         .into();
@@ -205,6 +209,24 @@ fn kustomizations(own: &Repo, base: &str, web: &str) {
     let pointed = "resources: [a.yaml]\nconfigMapGenerator:\n- name: b\n  files: [pointer]\n";
     own.commit(
         &[
+            // With a base beside it, one behind a link, and one that is not there.
+            (
+                "over/kustomization.yaml",
+                "resources: [../under, ../behind]\npatches: [{path: a.yaml}]\n",
+            ),
+            ("over/a.yaml", cm("a", "patched").as_str()),
+            (
+                "under/kustomization.yaml",
+                "resources: [a.yaml, big.yaml]\n",
+            ),
+            ("linked/kustomization.yaml", "resources: [b.yaml]\n"),
+            ("linked/b.yaml", cm("b", "behind a link").as_str()),
+            ("under/a.yaml", cm("a", "own").as_str()),
+            ("under/big.yaml", cm("big", &"y".repeat(100_000)).as_str()),
+            (
+                "astray/kustomization.yaml",
+                "resources: [../under, ../gone]\n",
+            ),
             ("pointed/kustomization.yaml", pointed),
             ("pointed/a.yaml", cm("a", "own").as_str()),
             ("pointed/pointer", pointer.as_str()),

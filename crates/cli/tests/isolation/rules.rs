@@ -28,6 +28,7 @@ fn taken_over(folder: &Path, then: &str) -> Repos {
                 folder.join("frames").to_str().expect("UTF-8").to_owned(),
             ],
             workers: 1,
+            spare: false,
         }),
         ..RepoOptions::default()
     };
@@ -62,6 +63,7 @@ async fn what_a_worker_answers_is_not_believed() {
     let rules = "rendering failed: its process does not keep to the rules";
     let plugin = "{\"Failed\":{\"Need\":[{\"Plugin\":{\"plugin\":\"\",\"folder\":\"\",\"env\":[],\"task\":\"Generate\"}}]}}";
     let details = "{\"Details\":{\"helm\":null,\"images\":[]}}";
+    let expect = "{\"Expect\":{\"files\":7,\"paths\":[\"x\"],\"inside\":[]}}";
     let ask = "{\"Ask\":{\"files\":7,\"question\":\"Read\",\"path\":\"x\"}}";
     for (answer, want) in [
         (frame("{\"Failed\":{\"Need\":[]}}", b""), rules),
@@ -71,6 +73,7 @@ async fn what_a_worker_answers_is_not_believed() {
         (frame("\"Loaded\"", b""), rules),
         (frame(details, b""), rules),
         (frame(ask, b""), rules),
+        (frame(expect, b""), rules),
         (
             frame("{\"Chart\":{\"files\":9,\"folder\":\"\"}}", b""),
             rules,

@@ -29,7 +29,12 @@ pub struct Place {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
-    Head,
+    /// Whether a key of the index was there, after which a line may be indented, and whether the
+    /// mark of the beginning (`---`), after which another one ends the document.
+    Head {
+        has_key: bool,
+        has_mark: bool,
+    },
     /// With the indentation of the keys, once it is known.
     Entries(Option<usize>),
     Tail,
@@ -52,7 +57,10 @@ pub struct Divider {
 impl Default for Divider {
     fn default() -> Self {
         Self {
-            part: Part::Head,
+            part: Part::Head {
+                has_key: false,
+                has_mark: false,
+            },
             text: OpenText::default(),
             at: 0,
             only: None,
@@ -89,16 +97,20 @@ impl Divider {
         }
         let from = self.at;
         self.at += line.len() as u64;
+        let text = match text.strip_prefix('\u{feff}') {
+            Some(text) if from == 0 => text,
+            _ => text,
+        };
         let is_inside = self.text.line(text);
         match self.part {
-            Part::Head if text.starts_with("entries:") => {
+            Part::Head { .. } if text.starts_with("entries:") => {
                 if is_inside || text.trim_end() != "entries:" {
                     return Err(Undivided::Style);
                 }
                 self.part = Part::Entries(None);
                 Ok(())
             }
-            Part::Head => Ok(()),
+            Part::Head { has_key, has_mark } => self.head(text, (has_key, has_mark), is_inside),
             Part::Entries(indent) => self.entry(text, indent, from, is_inside),
             Part::Tail => tail(text),
         }
@@ -109,7 +121,7 @@ impl Divider {
     pub fn finish(mut self) -> Result<Vec<Place>, Undivided> {
         self.close()?;
         match self.part {
-            Part::Head => Err(Undivided::Style),
+            Part::Head { .. } => Err(Undivided::Style),
             Part::Entries(_) | Part::Tail => Ok(self.places),
         }
     }
@@ -130,6 +142,31 @@ impl Divider {
                 self.places.push(place);
             }
         }
+        Ok(())
+    }
+
+    /// A line before the entries. What could end the document, so that a parser would not read the
+    /// entries, is another style.
+    fn head(
+        &mut self,
+        text: &str,
+        (has_key, has_mark): (bool, bool),
+        is_inside: bool,
+    ) -> Result<(), Undivided> {
+        let content = text.trim_end();
+        let is_bare = content.is_empty() || content.trim_start().starts_with('#');
+        let continues = content.starts_with(' ') || content.starts_with("- ") || content == "-";
+        if is_inside || is_bare || continues && has_key {
+            return Ok(());
+        }
+        let is_mark = content == "---" && !has_key && !has_mark;
+        if !is_mark {
+            name_of(content).ok_or(Undivided::Style)?;
+        }
+        self.part = Part::Head {
+            has_key: !is_mark,
+            has_mark: has_mark || is_mark,
+        };
         Ok(())
     }
 
@@ -204,7 +241,7 @@ fn name_of(content: &str) -> Option<String> {
             let (key, rest) = content.get(1..)?.split_once(quote)?;
             (key, rest.strip_prefix(':')?)
         }
-        first if first.is_ascii_alphanumeric() => content.split_once(':')?,
+        b'_' | b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => content.split_once(':')?,
         _ => return None,
     };
     let is_end = rest.is_empty() || rest.starts_with(' ');
@@ -242,6 +279,22 @@ mod tests {
             ("entries:\n  a:\n  - [x,\n  b:\n  - y]\n", None),
             ("a: 'b\nentries:\n  c:\n  - x'\n", None),
             ("entries:\n  a:\n  - x\r", None),
+            (
+                "---\na:\n  b: c\nd:\n- e\n# f\n\nentries:\n  a:\n",
+                Some("a"),
+            ),
+            ("# c\n\n---\na: b\nentries:\n  a:\n", Some("a")),
+            ("\u{feff}entries:\n  a:\n", Some("a")),
+            ("\u{feff}---\n_a: b\nentries:\n  a:\n", Some("a")),
+            // A parser ends the document before the entries.
+            ("---\n# c\n---\na: b\nentries:\n  a:\n", None),
+            ("a: b\n\u{feff}entries:\n  a:\n", None),
+            (" a: b\nentries:\n  a:\n", None),
+            ("a: b\n---\nentries:\n  a:\n", None),
+            ("---\n---\nentries:\n  a:\n", None),
+            ("a: b\n...\nentries:\n  a:\n", None),
+            ("{a: b}\nentries:\n  a:\n", None),
+            ("%YAML 1.1\n---\nentries:\n  a:\n", None),
         ] {
             let found = sections(index).map(|found| {
                 let names: Vec<String> = found.into_iter().map(|(name, _)| name).collect();

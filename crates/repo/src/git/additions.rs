@@ -57,21 +57,25 @@ impl<'a> Additions<'a> {
 
     /// What is at a path of a commit.
     pub fn place(&self, base: CommitId, path: &str) -> Result<Place, RepoError> {
-        let mut tree = base.tree;
+        Ok(self.found(base.tree, path)?.0)
+    }
+
+    /// What is at a path of a tree, and of which kind.
+    fn found(&self, mut tree: ObjectId, path: &str) -> Result<(Place, EntryKind), RepoError> {
         let mut parts = path.split('/').peekable();
         while let Some(part) = parts.next() {
             let found = self.entries(tree)?.remove(part.as_bytes());
             let is_last = parts.peek().is_none();
             match found.map(|(mode, id)| (mode.kind(), id)) {
-                None => return Ok(Place::Free),
+                None => return Ok((Place::Free, EntryKind::Blob)),
                 Some((EntryKind::Tree, id)) if !is_last => tree = id,
-                Some((EntryKind::Blob | EntryKind::BlobExecutable, id)) if is_last => {
-                    return Ok(Place::File(id));
+                Some((kind @ (EntryKind::Blob | EntryKind::BlobExecutable), id)) if is_last => {
+                    return Ok((Place::File(id), kind));
                 }
-                Some(_) => return Ok(Place::Taken),
+                Some((kind, _)) => return Ok((Place::Taken, kind)),
             }
         }
-        Ok(Place::Taken)
+        Ok((Place::Taken, EntryKind::Tree))
     }
 
     /// A commit with these files, by path, in addition to those of `base`; without a base, the first
@@ -109,8 +113,13 @@ impl<'a> Additions<'a> {
         let mut editor = editor.map_err(|e| failed("editing the tree", &e))?;
         for (path, content) in files {
             let blob = self.blob(content)?;
+            // A file stays executable: Argo CD makes its manifests so.
+            let kind = match self.found(before, path)? {
+                (Place::File(_), kind) => kind,
+                _ => EntryKind::Blob,
+            };
             editor
-                .upsert(path.as_str(), EntryKind::Blob, blob)
+                .upsert(path.as_str(), kind, blob)
                 .map_err(|e| failed(&format!("changing {path}"), &e))?;
         }
         let written = editor.write();

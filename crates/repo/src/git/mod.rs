@@ -31,11 +31,11 @@ pub(crate) use modules::{FILE as MODULES, Submodule, absolute, submodules};
 pub(crate) use push::RefUpdate;
 pub(crate) use signed::{NoAnswer, Question, Tag};
 pub use signed::{Signature, Signatures};
-pub(crate) use tree::{Found, GitFiles};
+pub(crate) use tree::{Found, GitFiles, Seen};
 pub(crate) use walk::{Item, Visitor, walk};
 pub(crate) use write::{Added, Adding, Author, UnpackedFile, commit_files, fits, init_bare};
 
-use crate::{RepoError, lfs::Objects};
+use crate::{RepoError, lfs::Objects, trailers};
 use gix::bstr::ByteSlice;
 use std::{
     path::Path,
@@ -281,8 +281,8 @@ impl Store {
         Ok(Some(found))
     }
 
-    /// Author, date and message of a commit in the copy. Tags are added by the caller, who knows
-    /// the remote's refs.
+    /// Author, date and message of a commit in the copy, and the commit that its trailers refer to.
+    /// Tags are added by the caller, who knows the remote's refs.
     pub fn metadata(
         &self,
         id: gix::ObjectId,
@@ -296,6 +296,7 @@ impl Store {
             nanos: 0,
         });
         let message = commit.message_raw().map_err(|e| self.corrupt(&e))?;
+        let message = message.to_str_lossy().trim().to_owned();
         Ok(RevisionMetadata {
             author: format!(
                 "{} <{}>",
@@ -304,7 +305,8 @@ impl Store {
             ),
             date,
             tags,
-            message: message.to_str_lossy().trim().to_owned(),
+            references: trailers::of_message(&message),
+            message,
             ..RevisionMetadata::default()
         })
     }

@@ -249,6 +249,7 @@ mod tests {
         }
         for path in [
             "", "/", "/a", "..", "../a", "a/../b", "a//b", ".", "a/.git", ".GIT/x", "a\\b", "a\nb",
+            "a\r", "a\rb",
         ] {
             assert!(segments(path).is_none(), "{path:?}");
         }

@@ -40,7 +40,8 @@ impl Additions<'_> {
             None => on.to_string(),
         };
         let files = BTreeMap::from([(path, text.as_bytes().to_owned())]);
-        self.commit(notes, &files, "Note what was hydrated\n", author)
+        // As `git notes` says it.
+        self.commit(notes, &files, "Notes added by 'git notes add'\n", author)
     }
 
     /// Where the note on a commit is, or belongs, and its content.

@@ -2,6 +2,8 @@
 
 mod ahead;
 
+pub(crate) use ahead::Seen;
+
 use super::{GitLimit, Store};
 use crate::{
     RepoError,

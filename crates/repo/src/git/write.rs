@@ -45,6 +45,11 @@ impl Author {
             seconds,
         }
     }
+
+    /// Whether git would take the name: whether anything is left of it.
+    pub fn has_name(&self) -> bool {
+        !identity(&self.name).is_empty()
+    }
 }
 
 pub(super) fn failed(what: &str, e: &gix::Error) -> RepoError {
@@ -165,8 +170,8 @@ pub(super) fn write_commit(
     author: &Author,
 ) -> Result<ObjectId, RepoError> {
     let who = gix::actor::Signature {
-        name: one_line(&author.name).into(),
-        email: one_line(&author.email).into(),
+        name: identity(&author.name).into(),
+        email: identity(&author.email).into(),
         time: gix::date::Time::new(author.seconds, 0),
     };
     let commit = gix::objs::Commit {
@@ -185,10 +190,12 @@ pub(super) fn write_commit(
     Ok(id)
 }
 
-/// Without what separates the parts of a signature.
-fn one_line(text: &str) -> String {
+/// A name or address as git writes it: without what separates the parts of a signature, and
+/// without blanks and punctuation at either end.
+fn identity(text: &str) -> String {
+    let ends = |c: char| c <= ' ' || ".,:;<>\"\\'".contains(c);
     let separates = |c: char| c.is_control() || matches!(c, '<' | '>');
-    text.replace(separates, "").trim().to_owned()
+    text.trim_matches(ends).replace(separates, "")
 }
 
 /// Where downloads are named in a repository of our own.

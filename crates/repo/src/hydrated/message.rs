@@ -2,14 +2,18 @@
 //!
 //! Main type: [`Metadata`]; main function: [`commit_message`].
 
-use super::files;
-use crate::RepoError;
+use super::files::{self, Fault};
+use crate::{RepoError, trailers};
 use serde::Serialize;
 use serde_json::json;
 use tiphys_api::{
     access::without_passwords,
     repository::{RevisionMetadata, RevisionReference},
 };
+use tiphys_gocompat::template;
+
+/// What git takes for blanks.
+const BLANKS: [char; 3] = [' ', '\t', '\r'];
 
 /// What Argo CD writes into `hydrator.metadata`; what is empty is left out.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -43,8 +47,7 @@ impl Metadata {
             Some((subject, body)) => (subject, body),
             None => (commit.message.as_str(), ""),
         };
-        let body = body.lines().filter(|line| !is_reference(line));
-        found.body = body.flat_map(|line| [line, "\n"]).collect();
+        found.body = trailers::parted(body).1;
         subject.clone_into(&mut found.subject);
         found.author.clone_from(&commit.author);
         found.references.clone_from(&commit.references);
@@ -67,33 +70,27 @@ impl Metadata {
 
     /// As a file.
     pub fn file(&self) -> Vec<u8> {
-        let mut text = serde_json::to_vec_pretty(self).unwrap_or_default();
-        text.push(b'\n');
-        text
+        let text = serde_json::to_string_pretty(self).unwrap_or_default();
+        // What Go's encoder escapes even without HTML.
+        let text = text.replace('\u{2028}', "\\u2028");
+        (text.replace('\u{2029}', "\\u2029") + "\n").into_bytes()
     }
-}
-
-/// A trailer that is one of the references, and not part of the text.
-fn is_reference(line: &str) -> bool {
-    let Some(rest) = line.strip_prefix("Argocd-reference-commit-") else {
-        return false;
-    };
-    let key = rest.split_once(": ").map_or("", |(key, _)| key);
-    matches!(
-        key,
-        "repourl" | "author" | "date" | "subject" | "body" | "sha"
-    )
 }
 
 /// The message of a hydrated commit, from a template whose `.metadata` is the dry commit.
 pub fn commit_message(
-    template: &str,
+    text: &str,
     (url, dry_sha): (&str, &str),
     commit: Option<&RevisionMetadata>,
 ) -> Result<String, RepoError> {
     let metadata = Metadata::new(url, dry_sha, commit);
-    let data = json!({"metadata": metadata});
-    files::render("commit-template", template, &data)
+    let data = template::Value::from_json(&json!({"metadata": metadata}));
+    files::render("commit-template", text, data).map_err(|fault| {
+        RepoError::Unsupported(match fault {
+            Fault::Parse(e) => format!("failed to parse template {text}: {e}"),
+            Fault::Execute(e) => format!("failed to execute go template {text}: {e}"),
+        })
+    })
 }
 
 /// A message as `git commit` leaves it: no blanks at the ends of lines, no empty lines at either
@@ -101,7 +98,7 @@ pub fn commit_message(
 pub(crate) fn cleaned(message: &str) -> Result<String, RepoError> {
     let mut out = String::new();
     let mut gap = false;
-    for line in message.lines().map(str::trim_end) {
+    for line in message.lines().map(|line| line.trim_end_matches(BLANKS)) {
         if line.is_empty() {
             gap = !out.is_empty();
             continue;
@@ -154,6 +151,23 @@ mod tests {
     }
 
     #[test]
+    fn metadata_are_json_as_go_writes_it() {
+        let found = Metadata::new("r", "", Some(&commit("<a> & b\u{2028}\n\nb\u{2029}")));
+        let text = String::from_utf8(found.file()).expect("text");
+        for part in ["\"<a> & b\\u2028\"", "\"b\\u2029\\n\""] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_reference_that_is_not_valid_stays_in_the_text() {
+        const KEY: &str = "Argocd-reference-commit-sha";
+        let message = format!("S\n\nB\n{KEY}: XYZ\n{KEY}: abcde");
+        let found = Metadata::new("r", "", Some(&commit(&message)));
+        assert_eq!(found.body, format!("B\n{KEY}: XYZ\n"));
+    }
+
+    #[test]
     fn templates_see_the_metadata() {
         let said = |template: &str, message: &str| {
             let dry = ("https://git.example/r", SHA);
@@ -167,12 +181,30 @@ mod tests {
             Ok("none".to_owned())
         );
         assert!(said("{{ env \"HOME\" }}", "x").is_err());
-        assert!(said("{{ .metadata", "x").is_err_and(|e| e.contains("commit-template:1")));
+        assert_eq!(
+            said("{{ nope }}", "x"),
+            Err(
+                "failed to parse template {{ nope }}: template: commit-template:1: function \
+                 \"nope\" not defined"
+                    .to_owned()
+            )
+        );
+        let failed = said("{{ fail \"no\" }}", "x").expect_err("it fails");
+        assert!(
+            failed.starts_with(
+                "failed to execute go template {{ fail \"no\" }}: template: commit-template:1:3: "
+            ),
+            "{failed}"
+        );
     }
 
     #[test]
     fn messages_are_cleaned() {
-        for (message, expected) in [("a", "a\n"), ("\n\na  \n\n\n\nb\n\n", "a\n\nb\n")] {
+        for (message, expected) in [
+            ("a", "a\n"),
+            ("\n\na  \n\n\n\nb\n\n", "a\n\nb\n"),
+            ("a\r\n \t\r\nb\u{b}\u{a0}", "a\n\nb\u{b}\u{a0}\n"),
+        ] {
             assert_eq!(
                 cleaned(message).ok().as_deref(),
                 Some(expected),

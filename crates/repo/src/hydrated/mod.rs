@@ -60,6 +60,13 @@ impl Repos {
         if author.email.is_empty() {
             AUTHOR.1.clone_into(&mut author.email);
         }
+        if !author.has_name() {
+            return Err(RepoError::Unsupported(format!(
+                "failed to commit and push: the author's name consists only of disallowed \
+                 characters: {}",
+                author.name
+            )));
+        }
         let request = Arc::new(request);
         let mut patience = Patience::default();
         let head = loop {
@@ -113,7 +120,8 @@ impl Patience {
     }
 }
 
-/// The branch with the manifests.
+/// The commit with the manifests: the last one of the target branch, or, if nothing is to be
+/// written and there is no such branch, that of the sync branch.
 async fn branch(
     entry: &Arc<Entry>,
     request: &Arc<CommitHydratedManifestsRequest>,
@@ -123,11 +131,17 @@ async fn branch(
     let target = format!("refs/heads/{}", request.target_branch);
     let sync = format!("refs/heads/{}", request.sync_branch);
     let found = head(&refs, &target);
-    let start = found.clone().or_else(|| head(&refs, &sync));
-    let exists = found.is_some() || (start.is_none() && sync == target);
-    let (store, base) = match start {
-        Some(sha) => entry.commit(&sha).await?,
-        None => first(entry, &sync, &request.sync_branch, author).await?,
+    let exists = found.is_some() || sync == target;
+    let (store, base) = match head(&refs, &sync) {
+        Some(synced) => entry.commit(&found.unwrap_or(synced)).await?,
+        // The sync branch is made in any case: what is synced looks for it.
+        None => {
+            let begun = first(entry, &sync, &request.sync_branch, author).await?;
+            match found {
+                Some(sha) => entry.commit(&sha).await?,
+                None => begun,
+            }
+        }
     };
     let old = exists.then_some(base.commit);
     let (what, who, on) = (Arc::clone(request), author.clone(), store.clone());
@@ -141,10 +155,9 @@ async fn branch(
         Ok(Some((commit.commit, additions.objects().to_vec())))
     })
     .await?;
-    let (new, objects) = made.unwrap_or((base.commit, Vec::new()));
-    if old == Some(new) {
-        return Ok(new);
-    }
+    let Some((new, objects)) = made else {
+        return Ok(base.commit);
+    };
     let name = target;
     entry
         .push(store, RefUpdate { name, old, new }, objects)

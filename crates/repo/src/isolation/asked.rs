@@ -6,13 +6,14 @@
 use super::{
     TIME_HINT, chance,
     wire::{
-        Ahead, Answer, ChartKey, FROM_OWNER, FROM_WORKER, Order, Question, Report, receive, send,
+        Ahead, Answer, ChartKey, FROM_OWNER, FROM_WORKER, Known, LONGEST_EXPECTED, MOST_EXPECTED,
+        MOST_INSIDE, Order, Question, Report, receive, send,
     },
 };
 use crate::ground::chart_weight;
 use serde_json::Value;
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     io,
     os::unix::net::UnixStream,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -23,10 +24,7 @@ use tiphys_gocompat::sprig;
 use tiphys_render::{
     Charts, EvaluateJsonnet, FileEntry, FileError, FileKind, JsonnetError, JsonnetFile,
     SourceFiles, SourceRef, SourceSet, evaluate_jsonnet_here,
-    helm::{
-        Deadline, HelmError, Limits, ParsedChart, chart::Chart, dependencies,
-        values::missing_dependencies,
-    },
+    helm::{Deadline, HelmError, Limits, ParsedChart, chart::Chart, dependencies},
 };
 
 /// Memory for parsed charts (estimated).
@@ -35,16 +33,31 @@ const CHART_BYTES: u64 = 64 << 20;
 /// The connection to the owner, and what came over it.
 pub(super) struct Line {
     pub socket: UnixStream,
-    /// Files that were not asked for, by their number and path.
-    ahead: HashMap<usize, HashMap<String, Vec<u8>>>,
+    ahead: SentAhead,
     charts: KeptCharts,
+}
+
+/// What came without having been asked for by itself.
+#[derive(Default)]
+struct SentAhead {
+    /// By the number of the files, and the path.
+    there: HashMap<usize, HashMap<String, There>>,
+    /// What was announced, whether or not anything came: large files must be asked for.
+    announced: HashSet<(usize, String)>,
+}
+
+/// What is at a path.
+enum There {
+    File(Vec<u8>),
+    Folder,
+    Nothing,
 }
 
 impl Line {
     pub fn new(socket: UnixStream) -> Self {
         Self {
             socket,
-            ahead: HashMap::new(),
+            ahead: SentAhead::default(),
             charts: KeptCharts::default(),
         }
     }
@@ -59,7 +72,7 @@ impl Line {
 
     /// What was sent ahead of one render is not there for the next.
     pub fn forget(&mut self) {
-        self.ahead.clear();
+        self.ahead = SentAhead::default();
     }
 
     fn say(&mut self, report: &Report) -> Result<(Order, Vec<u8>), String> {
@@ -68,8 +81,23 @@ impl Line {
         order.ok_or_else(|| "nobody answers".to_owned())
     }
 
-    fn known(&self, files: usize, path: &str) -> Option<&Vec<u8>> {
-        self.ahead.get(&files)?.get(path)
+    fn there(&self, files: usize, path: &str) -> Option<&There> {
+        self.ahead.there.get(&files)?.get(path)
+    }
+
+    /// Those that are neither known nor were announced before, so many as may be announced at once.
+    fn announce(&mut self, files: usize, paths: &[String]) -> Vec<String> {
+        let mut new = Vec::new();
+        for path in paths {
+            if new.len() == MOST_EXPECTED {
+                break;
+            }
+            let is_wanted = path.len() <= LONGEST_EXPECTED && self.there(files, path).is_none();
+            if is_wanted && self.ahead.announced.insert((files, path.clone())) {
+                new.push(path.clone());
+            }
+        }
+        new
     }
 
     /// Splits what came with an answer. `None`: it is not whole.
@@ -84,11 +112,18 @@ impl Line {
             return (body.len() == content).then_some(body);
         }
         let (own, mut rest) = body.split_at_checked(content)?;
-        let known = self.ahead.entry(files).or_default();
-        for file in ahead {
-            let (content, more) = rest.split_at_checked(file.size)?;
-            known.insert(file.path, content.to_vec());
-            rest = more;
+        let known = self.ahead.there.entry(files).or_default();
+        for one in ahead {
+            let there = match one.known {
+                Known::File { size } => {
+                    let (content, more) = rest.split_at_checked(size)?;
+                    rest = more;
+                    There::File(content.to_vec())
+                }
+                Known::Folder => There::Folder,
+                Known::Nothing => There::Nothing,
+            };
+            known.insert(one.path, there);
         }
         Some(own.to_vec())
     }
@@ -144,11 +179,14 @@ impl Asked<'_> {
 
 impl SourceFiles for Asked<'_> {
     fn kind(&self, path: &str) -> Result<Option<FileKind>, FileError> {
-        let known = lock(self.line)
-            .known(self.files, path)
-            .map(|content| content.len() as u64);
-        if let Some(size) = known {
-            return Ok(Some(FileKind::File { size }));
+        if let Some(there) = lock(self.line).there(self.files, path) {
+            return Ok(match there {
+                There::File(content) => Some(FileKind::File {
+                    size: content.len() as u64,
+                }),
+                There::Folder => Some(FileKind::Dir),
+                There::Nothing => None,
+            });
         }
         match self.ask(Question::Kind, path)?.0 {
             Answer::Kind(kind) => Ok(kind),
@@ -157,9 +195,11 @@ impl SourceFiles for Asked<'_> {
     }
 
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, FileError> {
-        let known = lock(self.line).known(self.files, path).cloned();
-        if known.is_some() {
-            return Ok(known);
+        if let Some(there) = lock(self.line).there(self.files, path) {
+            return Ok(match there {
+                There::File(content) => Some(content.clone()),
+                There::Folder | There::Nothing => None,
+            });
         }
         match self.ask(Question::Read, path)? {
             (Answer::File { exists }, content) => Ok(exists.then_some(content)),
@@ -176,12 +216,34 @@ impl SourceFiles for Asked<'_> {
 
     fn resolved(&self, path: &str) -> Result<Option<String>, FileError> {
         // Only what is reached without links is sent ahead.
-        if lock(self.line).known(self.files, path).is_some() {
-            return Ok(Some(path.to_owned()));
+        if let Some(there) = lock(self.line).there(self.files, path) {
+            let is_there = !matches!(there, There::Nothing);
+            return Ok(is_there.then(|| path.to_owned()));
         }
         match self.ask(Question::Resolved, path)?.0 {
             Answer::Path(resolved) => Ok(resolved),
             _ => Self::unexpected(path),
+        }
+    }
+
+    fn expect(&self, paths: &[String], inside: &[&str]) {
+        let mut line = lock(self.line);
+        let paths = line.announce(self.files, paths);
+        if paths.is_empty() {
+            return;
+        }
+        let report = Report::Expect {
+            files: self.files,
+            paths,
+            inside: inside
+                .iter()
+                .take(MOST_INSIDE)
+                .map(|name| (*name).to_owned())
+                .collect(),
+        };
+        // What does not come is asked for, which says what is wrong.
+        if let Ok((Order::Answer { content, ahead, .. }, body)) = line.say(&report) {
+            line.unpack(self.files, body, content, ahead);
         }
     }
 }
@@ -284,16 +346,13 @@ impl Charts for Provided<'_> {
         }
     }
 
-    fn complete_chart(
+    fn completed(
         &self,
         sources: &SourceSet<'_>,
         folder: &str,
+        chart: &ParsedChart,
         limits: &Limits,
     ) -> Result<Arc<ParsedChart>, HelmError> {
-        let chart = self.chart(sources.files, folder, limits)?;
-        if missing_dependencies(chart.chart()).is_empty() {
-            return Ok(chart);
-        }
         let fetched = sources.fetched.iter();
         let fetched = fetched.filter(|(needed, _)| matches!(needed, SourceRef::Chart { .. }));
         let fetched: BTreeMap<SourceRef, &dyn SourceFiles> = fetched
@@ -340,5 +399,22 @@ impl EvaluateJsonnet for Provided<'_> {
                 "the evaluation has failed".to_owned(),
             ))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_announced_takes_no_room_of_the_rest() {
+        let (socket, _owner) = UnixStream::pair().expect("a pair");
+        let mut line = Line::new(socket);
+        let paths: Vec<String> = (0..=MOST_EXPECTED).map(|n| n.to_string()).collect();
+        assert_eq!(line.announce(0, &paths), paths[..MOST_EXPECTED]);
+        assert_eq!(line.announce(0, &paths), paths[MOST_EXPECTED..]);
+        assert!(line.announce(0, &paths).is_empty(), "it is announced again");
+        let long = ["x".repeat(LONGEST_EXPECTED + 1)];
+        assert!(line.announce(0, &long).is_empty(), "its owner says nothing");
     }
 }

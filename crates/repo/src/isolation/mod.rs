@@ -2,10 +2,10 @@
 //! memory or never ends, costs one of them and the render.
 //!
 //! Main types: [`Workers`] lends a [`Worker`], which is this program under another role ([`work`]).
-//! One is started when it is first needed, serves one render after another, and is killed and
-//! replaced when it exceeds its limits. It gets no environment, and reads files by asking for them,
-//! so what it read is recorded like any other read. It renders for one project only: whoever takes
-//! it over does not reach the manifests of another one.
+//! One serves one render after another, and is killed and replaced when it exceeds its limits; a
+//! spare one is started before it is needed. It gets no environment, and reads files by asking for
+//! them, so what it read is recorded like any other read. It renders for one project only: whoever
+//! takes it over does not reach the manifests of another one.
 
 mod answer;
 mod asked;
@@ -16,7 +16,12 @@ mod worker;
 
 pub(crate) use answer::read as read_objects;
 pub use sandbox::enter as restrict;
-pub(crate) use wire::{Ahead, Answer, Order, Question, Report, Task, What};
+pub(crate) use wire::{
+    Ahead, Answer, Known, LONGEST_EXPECTED, MOST_EXPECTED, MOST_INSIDE, Order, Question, Report,
+    Task, What,
+};
+#[cfg(test)]
+pub(crate) use worker::serve_once;
 pub use worker::work;
 
 use crate::git::Found;
@@ -42,6 +47,10 @@ pub struct Isolation {
     pub args: Vec<String>,
     /// Workers that render at the same time. With two or more, one project takes half of them.
     pub workers: usize,
+    /// Have a spare one ready, so that a render needs not wait for a start: neither the first one,
+    /// nor that after one was ended. A spare one that nobody needs for some minutes ends, too, and
+    /// the next render starts another.
+    pub spare: bool,
 }
 
 /// How long a worker may take to be ready.
@@ -76,7 +85,8 @@ pub(crate) fn chance() -> Arc<dyn Fn() -> sprig::Sources + Send + Sync> {
 /// The processes. No more renders are let through than there may be, so none waits for one.
 pub(crate) struct Workers {
     isolation: Isolation,
-    state: Mutex<State>,
+    /// Whoever starts the spare one has it, too.
+    state: Arc<Mutex<State>>,
     freed: Condvar,
     warned: Once,
 }
@@ -86,7 +96,14 @@ struct State {
     /// The one that was used last is the last one.
     idle: Vec<Worker>,
     busy: usize,
+    /// One that has rendered nothing, for any project.
+    spare: Option<Started>,
+    /// A spare one is being started.
+    is_starting: bool,
 }
+
+/// A worker, and why the kernel does not restrict it.
+type Started = (Worker, Option<String>);
 
 /// What a worker is wanted for.
 #[derive(Clone, Copy, Debug)]
@@ -137,11 +154,35 @@ impl From<io::Error> for Lost {
 
 impl Workers {
     pub fn new(isolation: Isolation) -> Self {
-        Self {
+        let workers = Self {
             isolation,
-            state: Mutex::default(),
+            state: Arc::default(),
             freed: Condvar::new(),
             warned: Once::new(),
+        };
+        workers.have_spare();
+        workers
+    }
+
+    /// Starts a spare one if there is none, without waiting for it.
+    fn have_spare(&self) {
+        let mut state = self.lock();
+        if !self.isolation.spare || state.is_starting || state.spare.is_some() {
+            return;
+        }
+        state.is_starting = true;
+        drop(state);
+        let (isolation, shared) = (self.isolation.clone(), Arc::clone(&self.state));
+        let start = move || {
+            let started = Worker::start(&isolation, "");
+            let mut state = lock(&shared);
+            state.is_starting = false;
+            // Why it does not start is said by the render that needs one.
+            state.spare = started.ok();
+        };
+        let thread = std::thread::Builder::new().name("spare-worker".to_owned());
+        if thread.spawn(start).is_err() {
+            self.lock().is_starting = false;
         }
     }
 
@@ -178,15 +219,17 @@ impl Workers {
             if worker.answers(CHECK.min(patience)) {
                 worker.remember(purpose.folder);
                 lent.worker = Some(worker);
+                self.have_spare();
                 return Ok(lent);
             }
             // It takes a moment until it has ended.
             drop(worker);
             state = self.lock();
         }
+        let spare = state.spare.take();
         drop(state);
-        let started = Worker::start(&self.isolation, purpose.project);
-        let (mut worker, why_open) = started.map_err(|lost| lost.error(START))?;
+        let (mut worker, why_open) = self.unused(spare, purpose.project, patience)?;
+        self.have_spare();
         if let Some(why) = why_open {
             self.warned.call_once(|| {
                 tracing::warn!("processes that render have limits, but the kernel does not keep them from files and the network: {why}");
@@ -197,9 +240,30 @@ impl Workers {
         Ok(lent)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// One that has rendered nothing: the spare one if it is still there, else a new one.
+    fn unused(
+        &self,
+        spare: Option<Started>,
+        project: &str,
+        patience: Duration,
+    ) -> Result<Started, RenderError> {
+        if let Some((mut worker, why_open)) = spare
+            && worker.answers(CHECK.min(patience))
+        {
+            worker.project = project.into();
+            return Ok((worker, why_open));
+        }
+        let started = Worker::start(&self.isolation, project);
+        started.map_err(|lost| lost.error(START))
     }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl State {
@@ -229,6 +293,11 @@ impl State {
     fn forget_ended(&mut self) {
         let is_there = |worker: &mut Worker| matches!(worker.process.try_wait(), Ok(None));
         self.idle.retain_mut(is_there);
+        if let Some((spare, _)) = &mut self.spare
+            && !is_there(spare)
+        {
+            self.spare = None;
+        }
     }
 }
 
@@ -241,9 +310,10 @@ pub(crate) struct Lent<'a> {
 impl Lent<'_> {
     /// # Errors
     /// It has gone.
-    pub fn worker(&mut self) -> Result<&mut Worker, Lost> {
+    pub fn connection(&mut self) -> Result<&mut Connection, Lost> {
         let gone = || Lost::Ended("its process has gone".to_owned());
-        self.worker.as_mut().ok_or_else(gone)
+        let worker = self.worker.as_mut().ok_or_else(gone)?;
+        Ok(&mut worker.connection)
     }
 
     /// Other renders of its project may use it. Who names no project shares nothing.
@@ -300,9 +370,37 @@ impl Deadline {
     }
 }
 
+/// The owner's end of the connection to a worker.
+pub(crate) struct Connection(UnixStream);
+
+impl From<UnixStream> for Connection {
+    fn from(socket: UnixStream) -> Self {
+        Self(socket)
+    }
+}
+
+impl Connection {
+    /// # Errors
+    /// With [`Lost::TooLarge`] nothing was sent.
+    pub fn send(&mut self, order: &Order, body: &[u8], deadline: Deadline) -> Result<(), Lost> {
+        let mut timed = Timed(&self.0, deadline);
+        let sent = send(&mut timed, order, body, FROM_OWNER);
+        sent.map_err(|error| match TooLarge::cause(&error) {
+            Some(cause) => Lost::TooLarge(cause),
+            None => error.into(),
+        })
+    }
+
+    pub fn receive(&mut self, deadline: Deadline) -> Result<(Report, Vec<u8>), Lost> {
+        let mut timed = Timed(&self.0, deadline);
+        let received = receive(&mut timed, FROM_WORKER)?;
+        received.ok_or_else(|| Lost::Ended("its process has ended".to_owned()))
+    }
+}
+
 pub(crate) struct Worker {
     process: Child,
-    socket: UnixStream,
+    connection: Connection,
     project: Box<str>,
     folders: VecDeque<Found>,
     /// Its memory after its last render.
@@ -317,8 +415,7 @@ impl Drop for Worker {
 }
 
 impl Worker {
-    /// The worker, and why the kernel does not restrict it.
-    fn start(isolation: &Isolation, project: &str) -> Result<(Self, Option<String>), Lost> {
+    fn start(isolation: &Isolation, project: &str) -> Result<Started, Lost> {
         let cannot = |e: io::Error| Lost::Ended(format!("no process can be started for it: {e}"));
         let (socket, its) = UnixStream::pair().map_err(cannot)?;
         let process = Command::new(&isolation.program)
@@ -332,7 +429,7 @@ impl Worker {
             .map_err(cannot)?;
         let mut worker = Self {
             process,
-            socket,
+            connection: socket.into(),
             project: project.into(),
             folders: VecDeque::new(),
             kib: 0,
@@ -341,7 +438,7 @@ impl Worker {
             begun: Instant::now(),
             limit: START,
         };
-        match worker.receive(deadline) {
+        match worker.connection.receive(deadline) {
             Ok((Report::Ready { why_open }, _)) => Ok((worker, why_open)),
             Ok(_) => Err(Lost::Broken("its process is not a worker".to_owned())),
             Err(Lost::Late) => {
@@ -358,8 +455,9 @@ impl Worker {
             begun: Instant::now(),
             limit: patience,
         };
-        self.send(&Order::Check, &[], deadline).is_ok()
-            && matches!(self.receive(deadline), Ok((Report::Ready { .. }, _)))
+        let connection = &mut self.connection;
+        connection.send(&Order::Check, &[], deadline).is_ok()
+            && matches!(connection.receive(deadline), Ok((Report::Ready { .. }, _)))
     }
 
     fn remember(&mut self, folder: Found) {
@@ -379,23 +477,6 @@ impl Worker {
             .find_map(|line| line.strip_prefix("RssAnon:"));
         let kib = own.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
         kib.unwrap_or_default()
-    }
-
-    /// # Errors
-    /// With [`Lost::TooLarge`] nothing was sent.
-    pub fn send(&mut self, order: &Order, body: &[u8], deadline: Deadline) -> Result<(), Lost> {
-        let mut timed = Timed(&self.socket, deadline);
-        let sent = send(&mut timed, order, body, FROM_OWNER);
-        sent.map_err(|error| match TooLarge::cause(&error) {
-            Some(cause) => Lost::TooLarge(cause),
-            None => error.into(),
-        })
-    }
-
-    pub fn receive(&mut self, deadline: Deadline) -> Result<(Report, Vec<u8>), Lost> {
-        let mut timed = Timed(&self.socket, deadline);
-        let received = receive(&mut timed, FROM_WORKER)?;
-        received.ok_or_else(|| Lost::Ended("its process has ended".to_owned()))
     }
 
     /// Ends the process; says more of one that had ended by itself.

@@ -92,6 +92,12 @@ impl Longest {
     }
 }
 
+/// Paths and names of one [`Report::Expect`], and the bytes of a path about which one answer says
+/// something. Both sides keep to them: a worker asks for the rest path by path.
+pub(crate) const MOST_EXPECTED: usize = 1000;
+pub(crate) const MOST_INSIDE: usize = 8;
+pub(crate) const LONGEST_EXPECTED: usize = 4096;
+
 /// Names a parsed chart by all that it was made from.
 pub(crate) type ChartKey = [u8; 32];
 
@@ -101,8 +107,8 @@ pub(crate) enum Order {
     /// Say [`Report::Ready`].
     Check,
     Render(Box<Task>),
-    /// To [`Report::Ask`]. The body has `content` bytes of the file that was asked for, and then
-    /// the files that are probably asked for next.
+    /// To [`Report::Ask`] and [`Report::Expect`]. The body has `content` bytes of the file that was
+    /// asked for, and then the files that are expected, or are probably asked for next.
     Answer {
         answer: Answer,
         content: usize,
@@ -136,17 +142,31 @@ pub(crate) enum What {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Answer {
     Kind(Option<FileKind>),
-    File { exists: bool },
+    File {
+        exists: bool,
+    },
     Entries(Option<Vec<FileEntry>>),
     Path(Option<String>),
+    /// To [`Report::Expect`]: all that is known comes ahead.
+    Expected,
     Failed(FileError),
 }
 
-/// A file that was not asked for.
+/// What is at a path that was not asked for by itself, and to which no link leads.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Ahead {
     pub path: String,
-    pub size: usize,
+    pub known: Known,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Known {
+    /// So many bytes of the body.
+    File {
+        size: usize,
+    },
+    Folder,
+    Nothing,
 }
 
 /// From the worker.
@@ -160,6 +180,12 @@ pub(crate) enum Report {
         files: usize,
         question: Question,
         path: String,
+    },
+    /// It is about to ask for these paths, and for these names in those that are folders.
+    Expect {
+        files: usize,
+        paths: Vec<String>,
+        inside: Vec<String>,
     },
     /// It needs the chart of a folder.
     Chart {

@@ -92,6 +92,18 @@ fn serve(socket: UnixStream, why_open: Option<String>) -> io::Result<()> {
     }
 }
 
+/// One render, in this process.
+#[cfg(test)]
+pub(crate) fn serve_once(socket: UnixStream) -> io::Result<()> {
+    let line = Mutex::new(Line::new(socket));
+    let received = lock(&line).receive()?;
+    if let Some((Order::Render(task), _)) = received {
+        let report = run(*task, &line);
+        reply(&mut lock(&line), report)?;
+    }
+    Ok(())
+}
+
 /// Whether nothing came for a while.
 fn is_late(error: &io::Error) -> bool {
     let kind = error.kind();

@@ -16,10 +16,7 @@ use std::{
 use tiphys_gocompat::sprig;
 use tiphys_render::{
     Charts, SourceFiles, SourceRef, SourceSet,
-    helm::{
-        Deadline, HelmError, Limits, ParsedChart, chart::Chart, dependencies,
-        values::missing_dependencies,
-    },
+    helm::{Deadline, HelmError, Limits, ParsedChart, chart::Chart, dependencies},
 };
 
 /// Names the chart of a folder in `files`, by all that it is made from except files outside of the
@@ -121,16 +118,13 @@ impl Charts for ReadyCharts<'_> {
         Ok(chart)
     }
 
-    fn complete_chart(
+    fn completed(
         &self,
-        sources: &SourceSet<'_>,
+        _sources: &SourceSet<'_>,
         folder: &str,
+        chart: &ParsedChart,
         limits: &Limits,
     ) -> Result<Arc<ParsedChart>, HelmError> {
-        let chart = self.chart(sources.files, folder, limits)?;
-        if missing_dependencies(chart.chart()).is_empty() {
-            return Ok(chart);
-        }
         let files = with_dependencies(self.files, folder);
         let complete = || {
             let (own, fetched) = (chart.chart().clone(), dynamic(&files.fetched));

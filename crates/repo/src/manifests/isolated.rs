@@ -4,12 +4,18 @@
 //! Main type: [`Isolated`]. What a worker asks for is read through the files of the render, which
 //! record it, so that results are remembered just as those of this process are.
 
+mod fuzzed;
+#[cfg(test)]
+mod tests;
+
+pub use fuzzed::read_worker;
+
 use super::{Commits, ManifestRequest, charts};
 use crate::{
-    git::GitFiles,
+    git::{GitFiles, Seen},
     isolation::{
-        Ahead, Answer, Deadline, GRACE, Lost, Order, Purpose, Question, Report, Task, What, Worker,
-        Workers, read_objects,
+        Ahead, Answer, Connection, Deadline, GRACE, Known, LONGEST_EXPECTED, Lost, MOST_EXPECTED,
+        MOST_INSIDE, Order, Purpose, Question, Report, Task, What, Workers, read_objects,
     },
     traced::{Files, Key, Traced},
 };
@@ -19,12 +25,13 @@ use std::{
     time::{Duration, Instant},
 };
 use tiphys_render::{
-    Budget, Details, HelmDetails, ManifestError, Prepared, RenderError, RenderParams, Rendered,
-    SourceFiles as _, SourceKind, SourceRef, helm::Limits,
+    Budget, Details, FileKind, HelmDetails, ManifestError, Prepared, RenderError, RenderParams,
+    Rendered, SourceFiles as _, SourceKind, SourceRef, helm::Limits,
 };
 
 /// Bytes of all paths that one render may ask for, each with some more for its record.
 const MAX_ASKED: usize = 256 << 20;
+const COST: usize = 100;
 /// Bytes of files that one render is sent ahead.
 const MAX_AHEAD: usize = 64 << 20;
 /// Errors and warnings of a render, and bytes of their texts. They are remembered.
@@ -37,6 +44,9 @@ const MAX_ERROR_BYTES: usize = 1 << 20;
 const FIRST: usize = 1;
 const LISTED: usize = 64;
 const MOST: usize = 512;
+/// Paths that are looked up, and bytes of files that are sent, because one report expects them.
+const MOST_LOOKS: usize = 4000;
+const MAX_EXPECTED: usize = 4 << 20;
 
 /// What is known of the charts that workers have parsed, and what was read for them.
 pub(super) type KnownCharts = Traced<()>;
@@ -105,15 +115,12 @@ impl Isolated<'_> {
             begun: self.commits.begun(),
             limit: self.limit.saturating_add(GRACE),
         };
-        let outcome = lent.worker().and_then(|worker| {
-            let mut session = Session {
-                render: self,
-                worker,
-                deadline,
-                asked: 0,
-                ahead: MAX_AHEAD,
-            };
-            session.run(what)
+        let outcome = lent.connection().and_then(|connection| {
+            let mut session = Session::new(self, connection, deadline);
+            let outcome = session.run(what);
+            let reports = session.reports;
+            tracing::debug!(folder = self.folder, reports, "rendered in a worker");
+            outcome
         });
         match outcome {
             Ok(outcome) => {
@@ -132,8 +139,10 @@ fn another_answer() -> Lost {
 /// One render of a worker.
 struct Session<'a> {
     render: &'a Isolated<'a>,
-    worker: &'a mut Worker,
+    connection: &'a mut Connection,
     deadline: Deadline,
+    /// Frames that the worker has sent: with each but the last it waited for an order.
+    reports: usize,
     /// Bytes of paths that were asked for.
     asked: usize,
     /// Bytes of files that may still be sent ahead.
@@ -153,7 +162,18 @@ impl From<Lost> for NoChart {
     }
 }
 
-impl Session<'_> {
+impl<'a> Session<'a> {
+    fn new(render: &'a Isolated<'a>, connection: &'a mut Connection, deadline: Deadline) -> Self {
+        Self {
+            render,
+            connection,
+            deadline,
+            reports: 0,
+            asked: 0,
+            ahead: MAX_AHEAD,
+        }
+    }
+
     fn run(&mut self, what: What) -> Result<Result<Outcome, RenderError>, Lost> {
         let render = self.render;
         let is_details = matches!(what, What::Details(_));
@@ -206,45 +226,84 @@ impl Session<'_> {
     }
 
     fn send(&mut self, order: &Order, body: &[u8]) -> Result<(), Lost> {
-        self.worker.send(order, body, self.deadline)
+        self.connection.send(order, body, self.deadline)
     }
 
     /// The next report that is no question about files. Those are answered.
     fn next(&mut self, scope: &mut Scope<'_>) -> Result<(Report, Vec<u8>), Lost> {
         loop {
-            let (report, body) = self.worker.receive(self.deadline)?;
-            let Report::Ask {
-                files,
-                question,
-                path,
-            } = report
-            else {
-                return Ok((report, body));
-            };
-            self.asked = self.asked.saturating_add(100 + path.len());
-            if self.asked > MAX_ASKED {
-                return Err(Lost::Exceeded("it asks for too many files"));
-            }
-            let place = scope.places.get_mut(files).and_then(Option::as_mut);
-            let place = place.ok_or_else(another_answer)?;
-            let (answer, mut body) = place.answer(question, &path);
-            let content = body.len();
-            let mut ahead = Vec::new();
-            for (path, content) in place.ahead(question, &path, self.ahead) {
-                self.ahead = self.ahead.saturating_sub(content.len());
-                ahead.push(Ahead {
+            let (report, body) = self.connection.receive(self.deadline)?;
+            self.reports += 1;
+            match report {
+                Report::Ask {
+                    files,
+                    question,
                     path,
-                    size: content.len(),
-                });
-                body.extend(content);
+                } => {
+                    self.count(COST.saturating_add(path.len()))?;
+                    let place = scope.place(files)?;
+                    let (answer, body) = place.answer(question, &path);
+                    let more = place.ahead(question, &answer, &path, self.ahead);
+                    self.answer(answer, body, more)?;
+                }
+                Report::Expect {
+                    files,
+                    paths,
+                    inside,
+                } => {
+                    let names: usize = inside.iter().map(|name| COST + name.len()).sum();
+                    let one = |path: &String| {
+                        let cost = COST + path.len();
+                        let all = cost.saturating_mul(1 + inside.len());
+                        all.saturating_add(names)
+                    };
+                    self.count(paths.iter().map(one).fold(COST, usize::saturating_add))?;
+                    let place = scope.place(files)?;
+                    let more = place.expected(&paths, &inside, self.ahead, self.deadline)?;
+                    self.answer(Answer::Expected, Vec::new(), more)?;
+                }
+                report => return Ok((report, body)),
             }
-            let order = Order::Answer {
-                answer,
-                content,
-                ahead,
-            };
-            self.send(&order, &body)?;
         }
+    }
+
+    /// What is asked for costs so much.
+    fn count(&mut self, bytes: usize) -> Result<(), Lost> {
+        self.asked = self.asked.saturating_add(bytes);
+        if self.asked > MAX_ASKED {
+            return Err(Lost::Exceeded("it asks for too many files"));
+        }
+        Ok(())
+    }
+
+    /// With what is sent ahead.
+    fn answer(
+        &mut self,
+        answer: Answer,
+        mut body: Vec<u8>,
+        more: Vec<(String, Seen)>,
+    ) -> Result<(), Lost> {
+        let content = body.len();
+        let mut ahead = Vec::new();
+        for (path, seen) in more {
+            let known = match seen {
+                Seen::File(content) => {
+                    let size = content.len();
+                    self.ahead = self.ahead.saturating_sub(size);
+                    body.extend(content);
+                    Known::File { size }
+                }
+                Seen::Folder => Known::Folder,
+                Seen::Nothing => Known::Nothing,
+            };
+            ahead.push(Ahead { path, known });
+        }
+        let order = Order::Answer {
+            answer,
+            content,
+            ahead,
+        };
+        self.send(&order, &body)
     }
 
     /// The chart of a folder.
@@ -385,13 +444,18 @@ impl<'s> Scope<'s> {
             places: files.map(|files| files.map(place)).collect(),
         }
     }
+
+    fn place(&mut self, files: usize) -> Result<&mut Place<'s>, Lost> {
+        let place = self.places.get_mut(files).and_then(Option::as_mut);
+        place.ok_or_else(another_answer)
+    }
 }
 
 struct Place<'s> {
     files: &'s GitFiles,
     /// How many files the next question about a folder brings.
     windows: HashMap<String, usize>,
-    /// What was sent ahead.
+    /// The paths about which something was sent ahead.
     sent: HashSet<String>,
 }
 
@@ -416,9 +480,27 @@ impl Place<'_> {
         answer.unwrap_or_else(|error| (Answer::Failed(error), Vec::new()))
     }
 
-    /// Files of the same folder that are probably asked for next: a folder is mostly read as a
+    /// What is sent with an answer: the file whose kind was asked for, as it is read then, and
+    /// files of the same folder that are probably asked for next. A folder is mostly read as a
     /// whole, and each question takes the time of two switches between processes.
-    fn ahead(&mut self, question: Question, path: &str, bytes: usize) -> Vec<(String, Vec<u8>)> {
+    fn ahead(
+        &mut self,
+        question: Question,
+        answer: &Answer,
+        path: &str,
+        mut bytes: usize,
+    ) -> Vec<(String, Seen)> {
+        let mut found = Vec::new();
+        if matches!(answer, Answer::Kind(Some(FileKind::File { .. }))) {
+            self.look(path, &mut bytes, &mut found);
+        }
+        let beside = self.beside(question, path, bytes);
+        let beside = beside.into_iter();
+        found.extend(beside.map(|(path, content)| (path, Seen::File(content))));
+        found
+    }
+
+    fn beside(&mut self, question: Question, path: &str, bytes: usize) -> Vec<(String, Vec<u8>)> {
         let (folder, name) = match question {
             Question::List => (path, ""),
             _ => path.rsplit_once('/').unwrap_or(("", path)),
@@ -442,5 +524,68 @@ impl Place<'_> {
         };
         self.sent.extend(found.iter().map(|(path, _)| path.clone()));
         found
+    }
+
+    /// What is at these paths, and in those that are folders at these names.
+    ///
+    /// # Errors
+    /// There are more than a worker that keeps to the rules announces, or the time is over.
+    fn expected(
+        &mut self,
+        paths: &[String],
+        inside: &[String],
+        bytes: usize,
+        deadline: Deadline,
+    ) -> Result<Vec<(String, Seen)>, Lost> {
+        if paths.len() > MOST_EXPECTED || inside.len() > MOST_INSIDE {
+            return Err(another_answer());
+        }
+        let (mut bytes, mut looks) = (bytes.min(MAX_EXPECTED), MOST_LOOKS);
+        let mut found = Vec::new();
+        for path in paths {
+            // What is looked up in vain, such as large files, takes as long as what is sent.
+            deadline.left()?;
+            if looks == 0 || bytes == 0 {
+                break;
+            }
+            looks -= 1;
+            if !self.look(path, &mut bytes, &mut found) {
+                continue;
+            }
+            for name in inside.iter().take(looks) {
+                looks -= 1;
+                if path.len() + name.len() >= LONGEST_EXPECTED {
+                    continue;
+                }
+                let path = match path.as_str() {
+                    "" => name.clone(),
+                    folder => format!("{folder}/{name}"),
+                };
+                self.look(&path, &mut bytes, &mut found);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Adds what is at a path, unless that or the path has too many bytes. Whether it is a folder.
+    fn look(&mut self, path: &str, bytes: &mut usize, found: &mut Vec<(String, Seen)>) -> bool {
+        if path.len() > LONGEST_EXPECTED {
+            return false;
+        }
+        let Some(seen) = self.files.seen(path) else {
+            return false;
+        };
+        let size = match &seen {
+            Seen::File(content) => content.len(),
+            Seen::Folder | Seen::Nothing => 0,
+        };
+        let Some(left) = bytes.checked_sub(size) else {
+            return false;
+        };
+        *bytes = left;
+        let is_folder = seen == Seen::Folder;
+        self.sent.insert(path.to_owned());
+        found.push((path.to_owned(), seen));
+        is_folder
     }
 }

@@ -5,7 +5,7 @@
 use crate::{
     RepoError,
     busy::Busy,
-    git::{Commit, CommitId, GitFiles, Item, Store, Visitor, walk},
+    git::{Commit, CommitId, GitFiles, Item, Store, Visitor, fits, walk},
     ground::blocking,
 };
 use flate2::{Compression, write::GzEncoder};
@@ -229,6 +229,15 @@ impl Visitor for Packer<'_> {
     }
 
     fn take(&mut self, path: &str, item: Item) -> Result<(), RepoError> {
+        // git checks nothing out that it could take for its own folder, with commands in it: a
+        // plugin may call git where this is unpacked. The folders above were looked at before.
+        let name = path.rsplit('/').next().unwrap_or(path);
+        if !fits(name, matches!(item, Item::Link(_))) {
+            return Err(RepoError::Plugin {
+                message: format!("invalid path {path:?}: git checks out no such file"),
+                retryable: false,
+            });
+        }
         match item {
             Item::Folder => {
                 self.spend(0)?;
@@ -297,6 +306,66 @@ impl From<FileError> for RepoError {
 mod tests {
     use super::*;
     use crate::git::{commit_files, init_bare};
+    use std::{
+        path::Path,
+        process::{Command, Stdio},
+    };
+
+    /// Writes a tree as it is, which git's own commands for files would not.
+    fn tree(repository: &Path, entry: &str) -> gix::ObjectId {
+        let mut git = Command::new("git");
+        git.arg("--git-dir").arg(repository).arg("mktree");
+        let mut git = git
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("git is installed");
+        let mut input = git.stdin.take().expect("it is piped");
+        input.write_all(entry.as_bytes()).expect("it is read");
+        drop(input);
+        let output = git.wait_with_output().expect("it ends");
+        assert!(output.status.success(), "{entry}");
+        gix::ObjectId::from_hex(output.stdout.trim_ascii()).expect("an id")
+    }
+
+    /// Cases 22 and 84 of the hostile sources: git would run what a plugin finds in `.git`.
+    #[test]
+    fn what_git_does_not_check_out_is_not_sent() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("r");
+        let store = init_bare(&path).expect("a repository");
+        let files = [("app/a", Some(&b"a"[..]))];
+        let sha = commit_files(&store, "main", &files, "A change", 0).expect("a commit");
+        let id = store.commit(&sha).expect("readable").expect("there");
+        let files = GitFiles::new(&store, id.tree, None);
+        let blob = match files.look("app/a") {
+            crate::git::Found::File(blob) => blob,
+            other => panic!("{other:?}"),
+        };
+        let folder = tree(&path, &format!("100644 blob {blob}\tconfig\n"));
+        let packed = |entry: &str| {
+            let id = CommitId {
+                tree: tree(&path, entry),
+                ..id
+            };
+            pack(&store, id, &[], ArchiveLimits::default()).map(drop)
+        };
+        for name in [".git", ".GIT", "git~1", ".git ", ".g\u{200c}it"] {
+            for entry in [
+                format!("040000 tree {folder}\t{name}\n"),
+                format!("100644 blob {blob}\t{name}\n"),
+            ] {
+                let refused = packed(&entry).expect_err(name).to_string();
+                assert!(refused.contains("git checks out no such file"), "{refused}");
+            }
+        }
+        let link = format!("120000 blob {blob}\t.gitmodules\n");
+        packed(&link).expect_err("a link in place of a file of git");
+        for name in [".github", ".gitignore", "git"] {
+            let entry = format!("040000 tree {folder}\t{name}\n");
+            packed(&entry).expect(name);
+        }
+    }
 
     /// R95: whoever looks for a plugin asks one after the other with the same files.
     #[tokio::test]

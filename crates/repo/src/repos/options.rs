@@ -110,6 +110,7 @@ mod tests {
                 program: "/no/such/program".into(),
                 args: Vec::new(),
                 workers,
+                spare: false,
             });
             let options = RepoOptions {
                 parallelism,

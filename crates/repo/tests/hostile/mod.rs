@@ -97,6 +97,10 @@ async fn case_14_values_of_a_cloud() {
         "http://169.254.169.254/latest/user-data",
         "http://[::ffff:169.254.169.254]/latest/user-data",
         "http://[fe80::1]/values.yaml",
+        "http://[fd00:ec2::254]/latest/user-data",
+        "http://[fd00:ec2::23]/v1/credentials",
+        "http://[64:ff9b::a9fe:a9fe]/latest/user-data",
+        "http://100.100.100.200/latest/user-data",
         // As numbers, these are the same address.
         "http://2852039166/latest/user-data",
         "http://0xa9.0xfe.0xa9.0xfe/latest/user-data",

@@ -1,5 +1,5 @@
-//! Files that are probably read next. Reading them ahead leaves no trace: they are not recorded,
-//! and what is wrong with one is only found out by whoever reads it.
+//! Files that are read next. Those that only may be are not recorded, and what is wrong with one is
+//! only found out by whoever reads it.
 
 use super::{Found, GitFiles};
 use crate::lfs;
@@ -10,7 +10,39 @@ const MAX_FILE: u64 = 64 << 10;
 /// Most bytes at once.
 const MAX_BYTES: usize = 4 << 20;
 
+/// What is at a path to which no link leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    File(Vec<u8>),
+    Folder,
+    Nothing,
+}
+
 impl GitFiles {
+    /// What is at a path, recorded as if it had been looked up. `None`: the path is not plain, leads
+    /// through a link, or what is there is large or of another kind. Who wants it must look it up.
+    pub fn seen(&self, path: &str) -> Option<Seen> {
+        let is_plain = |part: &str| !matches!(part, "" | "." | "..");
+        if !path.is_empty() && !path.split('/').all(is_plain) {
+            return None;
+        }
+        let mut links = 0;
+        let found = self.walk(path, &mut links).ok()?;
+        if links > 0 {
+            return None;
+        }
+        let seen = match found {
+            Found::Dir(_) => Seen::Folder,
+            Found::File(id) => Seen::File(self.peek(id, path)?),
+            Found::Missing => Seen::Nothing,
+            Found::Other | Found::Bad => return None,
+        };
+        if !self.is_in_base(path) {
+            self.note([(path.to_owned(), found)].into());
+        }
+        Some(seen)
+    }
+
     /// At most `most` small files of a folder whose tree the caller knows, beginning with the name
     /// `from`, in the order of a listing; after the last one come the first ones. Links are left
     /// out. Other folders have none: what is read there must be recorded.
