@@ -5,12 +5,14 @@
 //! the answers to [`Facts`] and runs it again. An error is never "no Applications". It must not know
 //! where answers come from and how Applications are written.
 
+mod condition;
 pub mod deleted_set;
 mod error;
 mod field_names;
 mod followed;
 mod generate;
 mod generators;
+mod ignored;
 mod names;
 mod need;
 mod params;

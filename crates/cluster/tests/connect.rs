@@ -191,6 +191,23 @@ async fn a_proxy_that_cannot_be_is_named() {
 }
 
 #[tokio::test]
+async fn a_user_that_the_kubeconfig_does_not_have_is_not_nobody() {
+    let ground = Ground::new().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("kubeconfig");
+    let text = ground.kube.kubeconfig(format!("127.0.0.1:{}", ground.port));
+    std::fs::write(&path, text).expect("writable");
+    let connect = async |user: &str| {
+        let mut options = ConnectOptions::kubeconfig(Some(path.clone()), None);
+        options.overrides.user = Some(user.to_owned());
+        Cluster::connect(options).await.map_err(|e| e.to_string())
+    };
+    connect("admin").await.unwrap_or_else(|e| panic!("{e}"));
+    let error = connect("nope").await.err().expect("there is none");
+    assert!(error.contains("user \"nope\" does not exist"), "{error}");
+}
+
+#[tokio::test]
 async fn a_server_may_have_another_name() {
     let ground = Ground::new().await;
     let authority = ground.authority();

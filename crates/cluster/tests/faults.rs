@@ -27,6 +27,8 @@ use tokio::sync::{Barrier, mpsc};
 
 const MAPS: &str = "/api/v1/configmaps";
 const SECRETS: &str = "/api/v1/secrets";
+/// A kind in two versions; this one is preferred, and is watched.
+const GOODS: &str = "/apis/two.example/v2/goods";
 /// Path prefix of a single ConfigMap.
 const NAMED: &str = "/api/v1/namespaces/ns/configmaps/";
 
@@ -45,6 +47,8 @@ struct State {
     old_discovery: bool,
     /// This many patches fail with a conflict.
     races: usize,
+    /// The one Good; while there is none, its kind is not served.
+    good: Option<Value>,
     /// Deletions are answered once this many have arrived.
     together: Option<Arc<Barrier>>,
 }
@@ -129,14 +133,16 @@ impl Fake {
                 200,
                 &json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0"}),
             ),
+            "/apis" if s.good.is_some() => plain(200, &two_versions()),
             "/api" | "/apis" | "/api/v1" | "/apis/good.example/v1" | "/apis/bad.example/v1" => {
                 plain(200, &discovery(&path, s.old_discovery))
             }
             SECRETS if s.unwatched && query.contains("watch=true") => {
                 plain(403, &status(403, "Forbidden", "it may not be watched"))
             }
-            MAPS | SECRETS if query.contains("watch=true") => watch(&mut s, &path, &query),
-            MAPS | SECRETS => list(&s, &path),
+            MAPS | SECRETS | GOODS if query.contains("watch=true") => watch(&mut s, &path, &query),
+            MAPS | SECRETS | GOODS => list(&s, &path),
+            _ if path.ends_with("/namespaces/ns/goods/g") => good(&mut s, request.method(), &path),
             _ if path.starts_with(NAMED) => named(&mut s, request.method(), &path[NAMED.len()..]),
             _ => plain(
                 404,
@@ -264,11 +270,28 @@ fn named(s: &mut State, method: &Method, name: &str) -> Answer {
     )
 }
 
+/// The Good in the version of the path. A patch removes its finalizers, and no watch tells it.
+fn good(s: &mut State, method: &Method, path: &str) -> Answer {
+    let State { good, version, .. } = s;
+    let Some(good) = good else {
+        return plain(404, &status(404, "NotFound", "there is none"));
+    };
+    if *method == Method::PATCH {
+        *version += 1;
+        good["metadata"]["resourceVersion"] = version.to_string().into();
+        good["metadata"]["finalizers"] = json!([]);
+    }
+    let mut answer = good.clone();
+    let written = if path.contains("/v1/") { "v1" } else { "v2" };
+    answer["apiVersion"] = format!("two.example/{written}").into();
+    plain(200, &answer)
+}
+
 fn list(s: &State, path: &str) -> Answer {
-    let items: Vec<&Value> = if path == MAPS {
-        s.objects.values().collect()
-    } else {
-        Vec::new()
+    let items: Vec<&Value> = match path {
+        MAPS => s.objects.values().collect(),
+        GOODS => s.good.iter().collect(),
+        _ => Vec::new(),
     };
     plain(
         200,
@@ -295,6 +318,28 @@ fn discovery(path: &str, old: bool) -> Value {
         }
         _ => json!({"kind": "APIGroupDiscoveryList", "items": []}),
     }
+}
+
+/// The kind Good in two versions.
+fn two_versions() -> Value {
+    let verbs = ["get", "list", "watch", "patch"];
+    let version = |version: &str| {
+        json!({"version": version, "freshness": "Current", "resources": [
+            {"resource": "goods", "scope": "Namespaced", "verbs": verbs, "responseKind": {"group": "", "version": "", "kind": "Good"}}]})
+    };
+    json!({"kind": "APIGroupDiscoveryList", "items": [
+        {"metadata": {"name": "two.example"}, "versions": [version("v2"), version("v1")]}]})
+}
+
+/// A Good that belongs to an Application and has a finalizer.
+fn a_good(version: &str) -> Value {
+    json!({"kind": "Good", "apiVersion": format!("two.example/{version}"), "metadata": {"name": "g", "namespace": "ns", "uid": "uid-g",
+        "resourceVersion": "1", "finalizers": ["example.org/hold"],
+        "annotations": {"argocd.argoproj.io/tracking-id": "app:two.example/Good:ns/g"}}})
+}
+
+fn good_key() -> ResourceKey {
+    ResourceKey::new("two.example", "Good", "ns", "g")
 }
 
 async fn eventually(what: &str, mut done: impl FnMut() -> bool) {
@@ -681,4 +726,30 @@ async fn s37_what_comes_together_is_done_at_once() {
         [4, 5, 6],
         "in the order of what was to be done"
     );
+}
+
+/// Its answer is of no use to the cache, whose watch is of the other version and lags behind.
+#[tokio::test]
+async fn what_is_written_in_another_version_than_the_watched_one_is_seen_at_once() {
+    let fake = Fake::default();
+    {
+        let mut state = fake.state();
+        (state.version, state.good) = (1, Some(a_good("v2")));
+    }
+    let cache = fake.cache().await;
+    let held = |cache: &LiveCache| {
+        let object = cache.object(&good_key()).expect("it is tracked");
+        object.finalizers().len()
+    };
+    assert_eq!(held(&cache), 1);
+    let executor = Executor::new(cache.clone());
+    let in_v1 = Object::from_value(a_good("v1")).expect("a map");
+    let release = Effect::RemoveFinalizer {
+        step: step(&in_v1),
+        uid: "uid-g".to_owned(),
+        finalizer: "example.org/hold".to_owned(),
+    };
+    executor.run(0, &release).await.result.expect("released");
+    assert_eq!(fake.asked("PATCH /apis/two.example/v1/"), 1);
+    assert_eq!(held(&cache), 0);
 }

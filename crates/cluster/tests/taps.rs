@@ -16,7 +16,7 @@ use std::{
 };
 use tiphys_apimachinery::ResourceKey;
 use tiphys_cluster::{
-    CacheOptions, Cluster, Discovery, LiveCache, Records, RecordsOptions,
+    CacheOptions, Cluster, Discovery, Error, LiveCache, Records, RecordsOptions,
     request::{Call, JSON, MERGE_PATCH},
 };
 use tiphys_embedded_kube::{EmbeddedKube, Options};
@@ -299,4 +299,23 @@ async fn a_record_that_the_server_does_not_have_is_forgotten() {
         let known = records.applications.get("argocd", "a");
         assert_eq!(known.is_some(), stays, "{details}");
     }
+}
+
+/// The path of a record without a name is that of all of them.
+#[tokio::test]
+async fn what_has_no_name_is_neither_read_nor_deleted() {
+    let ground = Ground::new().await;
+    ground.application("argocd", "a").await;
+    let records = Records::start(ground.own.clone(), RecordsOptions::new("argocd"));
+    records.wait_ready().await.expect("the records can be read");
+    let applications = &records.applications;
+    let read = applications.fetch("argocd", "").await;
+    assert!(read.expect("nothing is asked").is_none());
+    let deleted = applications.delete("argocd", "", "", "").await;
+    assert!(
+        matches!(&deleted, Err(Error::Invalid { key, .. }) if key == "metadata.name"),
+        "{deleted:?}"
+    );
+    let left = applications.fetch("argocd", "a").await;
+    assert!(left.expect("it can be read").is_some());
 }

@@ -1,12 +1,14 @@
 //! What others write while a set is reconciled: a rollout starts a sync only on the Application
 //! that it was decided by, and a request that comes meanwhile is not taken away with the one before
-//! it.
+//! it. What a watch does not tell, the API server is asked for.
 
 use super::{
     applicationsets::{APPS, Plane, SETS, template, text},
     scripts::wire::{Gate, Wire},
 };
 use serde_json::{Value, json};
+use std::sync::Arc;
+use tiphys_cluster::request::Call;
 use tiphys_controllers::applicationset::ControllerSettings;
 use tiphys_testkit::Repo;
 use tokio::time::{Duration, Instant, sleep};
@@ -168,4 +170,97 @@ async fn a_push_during_a_reconcile_is_not_overlooked() {
         sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(codes_of(&wire, &answer).first(), Some(&409));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_application_that_is_made_independent_meanwhile_is_not_deleted() {
+    let (wire, gate) = (Wire::default(), Gate::closed());
+    let plane = Plane::behind(&wire, ControllerSettings::default()).await;
+    let of = |names: &[&str]| {
+        let elements: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+        json!([{"list": {"elements": elements}}])
+    };
+    let spec = json!({
+        "syncPolicy": {"preserveResourcesOnDeletion": true},
+        "generators": of(&["one", "two", "three"]),
+        "template": template("app-{{name}}", "https://example.com/r", "."),
+    });
+    plane.set("fleet", spec).await;
+    plane.has(&["app-one", "app-three", "app-two"]).await;
+    plane.condition("fleet", "ResourcesUpToDate", "True").await;
+    // The deletion is decided, and waits at the gate.
+    let deletion = format!("DELETE {APPS}/app-three");
+    wire.plan(|plan| plan.gates.push((deletion.clone(), gate.clone())));
+    let fewer = json!({"spec": {"generators": of(&["one", "two"])}});
+    plane.patch(&format!("{SETS}/fleet"), fewer).await;
+    let reached = tokio::time::timeout(PATIENCE, gate.reached()).await;
+    reached.expect("it is no longer generated");
+    let independent = json!({"metadata": {"ownerReferences": null}});
+    plane.patch(&format!("{APPS}/app-three"), independent).await;
+    gate.open();
+    let began = Instant::now();
+    loop {
+        let set = plane.get(&format!("{SETS}/fleet")).await;
+        if set["status"]["resourcesCount"] == 2 && !codes_of(&wire, &deletion).is_empty() {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "{}", set["status"]);
+        sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(codes_of(&wire, &deletion), [409]);
+    plane.has(&["app-one", "app-three", "app-two"]).await;
+}
+
+/// Waits until the Application is being deleted, and lets it go.
+async fn let_go(plane: &Plane, name: &str) {
+    let path = format!("{APPS}/{name}");
+    let began = Instant::now();
+    while plane.get(&path).await["metadata"]["deletionTimestamp"].is_null() {
+        assert!(began.elapsed() < PATIENCE, "{name} is not deleted");
+        sleep(Duration::from_millis(20)).await;
+    }
+    let released = json!({"metadata": {"finalizers": null}});
+    plane.patch(&path, released).await;
+}
+
+/// The API server knows what a watch did not tell.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deletion_in_order_goes_on_although_a_watch_lost_an_end() {
+    let wire = Wire::default();
+    wire.plan(|plan| plan.lost_deletion = Some("app-prod"));
+    let settings = ControllerSettings {
+        progressive_syncs: Some(true),
+        ..ControllerSettings::default()
+    };
+    // By its clock every Application is being deleted for too long.
+    let clock = || jiff::Timestamp::now() + jiff::SignedDuration::from_secs(3600);
+    let plane = Plane::behind_at(&wire, settings, Arc::new(clock)).await;
+    let mut template = template("app-{{env}}", "https://example.com/r", ".");
+    template["metadata"]["labels"] = json!({"env": "{{env}}"});
+    let step = |env: &str| {
+        let expression = json!({"key": "env", "operator": "In", "values": [env]});
+        json!({"matchExpressions": [expression]})
+    };
+    let spec = json!({
+        "strategy": {
+            "type": "RollingSync", "deletionOrder": "Reverse",
+            "rollingSync": {"steps": [step("dev"), step("prod")]},
+        },
+        "generators": [{"list": {"elements": [{"env": "dev"}, {"env": "prod"}]}}],
+        "template": template,
+    });
+    plane.set("rollout", spec).await;
+    plane.has(&["app-dev", "app-prod"]).await;
+    let set = format!("{SETS}/rollout");
+    plane.delete(&set).await;
+    let_go(&plane, "app-prod").await;
+    // Another reconcile, at once.
+    let annotated = json!({"metadata": {"annotations": {"example.com/a": "b"}}});
+    plane.patch(&set, annotated).await;
+    let_go(&plane, "app-dev").await;
+    let began = Instant::now();
+    while plane.send(Call::get(&set)).await.is_ok() {
+        assert!(began.elapsed() < PATIENCE, "the set is still there");
+        sleep(Duration::from_millis(20)).await;
+    }
 }

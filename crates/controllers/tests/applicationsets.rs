@@ -14,8 +14,9 @@ use tiphys_cluster::{
     Cluster, Records, RecordsOptions,
     request::{Call, JSON, MERGE_PATCH},
 };
-use tiphys_controllers::applicationset::{
-    self, ControllerSettings, Dependencies, SetMetrics, SetReport,
+use tiphys_controllers::{
+    applicationset::{self, ControllerSettings, Dependencies, SetMetrics, SetReport},
+    runtime::Clock,
 };
 use tiphys_embedded_kube::{EmbeddedKube, Options};
 use tiphys_gocompat::yaml;
@@ -51,6 +52,7 @@ impl Controller {
         folder: &Path,
         namespaces: &[String],
         settings: ControllerSettings,
+        clock: Clock,
     ) -> Option<Self> {
         let options = RecordsOptions {
             application_namespaces: Some(namespaces.to_vec()),
@@ -78,7 +80,7 @@ impl Controller {
             workers: 4,
             settings,
             leases: None,
-            clock: Arc::new(jiff::Timestamp::now),
+            clock,
         };
         Some(Self {
             dependencies,
@@ -119,7 +121,8 @@ impl Plane {
         let (kube, plane, stop) = Self::ground(before).await;
         let namespaces: Vec<String> = patterns.iter().map(|p| (*p).to_owned()).collect();
         let folder = plane._folder.path();
-        let controller = Controller::start(plane.cluster.clone(), folder, &namespaces, settings);
+        let (cluster, clock) = (plane.cluster.clone(), Arc::new(jiff::Timestamp::now));
+        let controller = Controller::start(cluster, folder, &namespaces, settings, clock);
         let controller = controller.await.expect("the records");
         let _ = plane.report.set(controller.report.clone());
         tokio::spawn(controller.run(stop));
@@ -129,13 +132,18 @@ impl Plane {
 
     /// With a controller that is started again when it dies on the wire.
     pub async fn behind(wire: &Wire, settings: ControllerSettings) -> Self {
+        Self::behind_at(wire, settings, Arc::new(jiff::Timestamp::now)).await
+    }
+
+    /// The same, with the controller's clock.
+    pub async fn behind_at(wire: &Wire, settings: ControllerSettings, clock: Clock) -> Self {
         let (kube, plane, stop) = Self::ground(&[]).await;
         let (folder, stopped) = (plane._folder.path().to_owned(), stop.clone());
         let process = move |cluster| {
             let (folder, stop) = (folder.clone(), stopped.clone());
-            let settings = settings.clone();
+            let (settings, clock) = (settings.clone(), clock.clone());
             async move {
-                let controller = Controller::start(cluster, &folder, &[], settings).await;
+                let controller = Controller::start(cluster, &folder, &[], settings, clock).await;
                 if let Some(controller) = controller {
                     controller.run(stop).await;
                 }

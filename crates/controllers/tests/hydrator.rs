@@ -551,3 +551,32 @@ async fn paths_that_are_listed_decide() {
     plane.ask("web", "normal").await;
     plane.until("web", "Hydrated", Some(&here)).await;
 }
+
+/// It looks as if its hydration had been interrupted, again and again.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_application_that_cannot_be_written_is_hydrated_more_and_more_rarely() {
+    let wire = Wire::default();
+    let write = format!("PATCH {APPS}/web");
+    wire.plan(|plan| {
+        let refusal = (write.clone(), 403, "not permitted".to_owned());
+        plan.refusals.push(refusal);
+    });
+    let plane = Plane::behind(&wire).await;
+    plane
+        .app("web", (&plane.url(), "src/web", "apps/web"))
+        .await;
+    let refused = || wire.writes().iter().filter(|w| w.what == write).count();
+    let began = Instant::now();
+    while refused() < 2 {
+        assert!(began.elapsed() < PATIENCE, "nothing is written");
+        sleep(Duration::from_millis(20)).await;
+    }
+    sleep(3 * QUIET).await;
+    let (count, passed) = (refused(), began.elapsed().as_secs_f64());
+    // The beginning and the end of each hydration. The pauses are half a second, one, two, four …;
+    // the first may have been asked for twice.
+    let most = 2.0 * ((passed / 0.5 + 1.0).log2().floor() + 2.0);
+    assert!(count as f64 <= most, "{count} writes in {passed} s");
+    wire.plan(|plan| plan.refusals.clear());
+    plane.until("web", "Hydrated", None).await;
+}

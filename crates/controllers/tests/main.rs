@@ -21,6 +21,7 @@ mod notification_seeds;
 mod notifications;
 mod redis;
 mod replicas;
+mod repository_faults;
 mod restarts;
 mod scripts;
 mod tarpits;

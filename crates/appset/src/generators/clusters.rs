@@ -1,7 +1,7 @@
 //! The clusters that are known. Main function: [`params`].
 
 use super::Context;
-use crate::error::GenerateError;
+use crate::error::{GenerateError, Place};
 use crate::names::normalize;
 use crate::need::{Answer, ClusterSecret, Need, unexpected};
 use crate::params::{Param, Params};
@@ -46,12 +46,16 @@ pub fn params(
             secret.project.as_deref().unwrap_or_default(),
         );
         add_metadata(&mut params, secret, context.is_go());
-        context.add_values(&mut params, &generator.values)?;
+        context
+            .add_values(&mut params, &generator.values)
+            .at("error appending templated values for cluster")?;
         sets.push(params);
     }
     if with_local {
         let mut params = basic(LOCAL_NAME, LOCAL_SERVER, "");
-        context.add_values(&mut params, &generator.values)?;
+        context
+            .add_values(&mut params, &generator.values)
+            .at("error appending templated values for local cluster")?;
         sets.push(params);
     }
     if generator.flat_list {

@@ -53,6 +53,8 @@ pub fn params(
     };
     let match_key = setting("matchKey");
     if match_key.is_empty() {
+        // As in Argo CD and its recorded cases: no cluster is chosen, which deletes the
+        // Applications of the set.
         return Ok(Vec::new());
     }
     let mut sets = Vec::new();
@@ -101,28 +103,29 @@ fn asked<'s>(
     })
 }
 
-/// The maps in the lists of all statuses. An object without a status decides nothing; a list of
-/// something else is an error, since nothing is known then.
+/// The maps in the lists of all statuses. An object without a status decides nothing yet, as in
+/// Argo CD; a status without the list, or with something else in its place, is an error, since
+/// nothing is known then.
 fn entries<'o>(
     objects: &'o [Json],
     list_key: &str,
 ) -> Result<Vec<&'o serde_json::Map<String, Json>>, GenerateError> {
     let mut entries = Vec::new();
     for object in objects {
-        match object.get("status").and_then(|status| status.get(list_key)) {
-            None | Some(Json::Null) => {}
-            Some(Json::Array(items)) => {
-                for item in items {
-                    entries.push(item.as_object().ok_or_else(|| {
-                        GenerateError::content(format!("an entry of status.{list_key} is no map"))
-                    })?);
-                }
-            }
-            Some(_) => {
-                return Err(GenerateError::content(format!(
-                    "status.{list_key} is not a list"
-                )));
-            }
+        let status = match object.get("status") {
+            None | Some(Json::Null) => continue,
+            Some(Json::Object(status)) if status.is_empty() => continue,
+            Some(status) => status,
+        };
+        let Some(Json::Array(items)) = status.get(list_key) else {
+            return Err(GenerateError::content(format!(
+                "status.{list_key} is not a list"
+            )));
+        };
+        for item in items {
+            entries.push(item.as_object().ok_or_else(|| {
+                GenerateError::content(format!("an entry of status.{list_key} is no map"))
+            })?);
         }
     }
     Ok(entries)
@@ -133,5 +136,34 @@ fn printed(value: &Json) -> String {
     match value {
         Json::Number(number) if number.is_i64() => number.to_string(),
         other => crate::params::Param::from_json(other).printed(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_a_status_with_the_list_says_that_there_are_no_clusters() {
+        let found = |object: Json| entries(&[object], "clusters").map(|entries| entries.len());
+        for (object, expected) in [
+            (json!({}), 0),
+            (json!({"status": null}), 0),
+            (json!({"status": {}}), 0),
+            (json!({"status": {"clusters": []}}), 0),
+            (json!({"status": {"clusters": [{"clusterName": "a"}]}}), 1),
+        ] {
+            assert_eq!(found(object.clone()).ok(), Some(expected), "{object}");
+        }
+        for object in [
+            json!({"status": {"conditions": []}}),
+            json!({"status": {"clusters": null}}),
+            json!({"status": {"clusters": "a"}}),
+            json!({"status": {"clusters": [1]}}),
+            json!({"status": "ready"}),
+        ] {
+            assert!(found(object.clone()).is_err(), "{object}");
+        }
     }
 }

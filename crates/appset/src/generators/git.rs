@@ -1,6 +1,6 @@
 //! Directories and files of a Git repository. Main function: [`params`].
 
-use super::Context;
+use super::{Context, NOT_APPENDED};
 use crate::error::{GenerateError, Place};
 use crate::names::normalize;
 use crate::need::{Answer, Need, Tree, unexpected};
@@ -66,7 +66,9 @@ fn directories(
         if matches(false, path) && !matches(true, path) {
             let mut params = Params::new();
             add_path(&mut params, generator, path, None, context.is_go());
-            context.add_values(&mut params, &generator.values)?;
+            context
+                .add_values(&mut params, &generator.values)
+                .at(NOT_APPENDED)?;
             sets.push(params);
         }
     }
@@ -137,7 +139,9 @@ fn file(
             Some(filename),
             context.is_go(),
         );
-        context.add_values(&mut params, &generator.values)?;
+        context
+            .add_values(&mut params, &generator.values)
+            .at(NOT_APPENDED)?;
         sets.push(params);
     }
     Ok(sets)

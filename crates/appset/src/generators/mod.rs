@@ -35,6 +35,11 @@ pub(crate) struct Context<'a> {
     pub renderer: &'a Renderer<'a>,
 }
 
+/// What fails where `values` are appended, in Argo CD's words; each generator adds its own.
+pub(crate) const NOT_APPENDED: &str = "failed to append templated values";
+const NOT_RENDERED: &str = "failed to replace templated string: failed to replace templated string \
+                            with rendered values";
+
 impl Context<'_> {
     pub fn is_go(&self) -> bool {
         self.renderer.is_go()
@@ -56,7 +61,7 @@ impl Context<'_> {
                 let text = filled
                     .text(value)
                     .map_err(|error| error.inside(format!("values.{key}")))
-                    .at("failed to append templated values")?;
+                    .at(NOT_RENDERED)?;
                 rendered.insert(key.clone(), text);
             }
         }

@@ -1,7 +1,7 @@
 //! The open pull requests of a repository. Main function: [`params`].
 
-use super::Context;
 use super::scm::{regex, short};
+use super::{Context, NOT_APPENDED};
 use crate::error::{GenerateError, Place};
 use crate::names::{LONGEST_SLUG, Slug};
 use crate::need::{Answer, Need, Provider, PullRequest, unexpected};
@@ -55,7 +55,9 @@ pub fn params(
             };
             params.insert("labels".into(), labels);
         }
-        context.add_values(&mut params, &generator.values)?;
+        context
+            .add_values(&mut params, &generator.values)
+            .at(NOT_APPENDED)?;
         sets.push(params);
     }
     Ok(sets)

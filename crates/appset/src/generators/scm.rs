@@ -1,6 +1,6 @@
 //! The repositories of an organization. Main function: [`params`].
 
-use super::Context;
+use super::{Context, NOT_APPENDED};
 use crate::error::{GenerateError, Place};
 use crate::names::normalize;
 use crate::need::{Answer, Need, Provider, Repository, RepositoryId, unexpected};
@@ -36,7 +36,9 @@ pub fn params(
             RepositoryId::Text(text) => text.as_str().into(),
         };
         params.insert("repository_id".into(), id);
-        context.add_values(&mut params, &generator.values)?;
+        context
+            .add_values(&mut params, &generator.values)
+            .at(NOT_APPENDED)?;
         sets.push(params);
     }
     Ok(sets)

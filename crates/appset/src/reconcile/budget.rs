@@ -4,8 +4,8 @@
 //! Main types: [`DeleteLimit`] and [`Held`]. An approval must come after the condition that told
 //! what would be deleted, and counts for nothing else.
 
-use super::conditions::ERROR;
 use super::{Change, Settings};
+use crate::condition::ERROR;
 use std::collections::BTreeSet;
 use thiserror::Error;
 use tiphys_api::Application;

@@ -26,7 +26,7 @@ pub enum Next {
     Delete { name: String, after: Duration },
     /// Waits for an Application to go.
     Wait(Duration),
-    /// An Application does not go.
+    /// This Application does not go.
     Stuck(String),
     /// Removes the set's finalizer.
     Finish,
@@ -59,10 +59,9 @@ pub fn plan_deletion(
             .max_by(|a, b| (a.0, &b.1.metadata.name).cmp(&(b.0, &a.1.metadata.name)));
         if let Some((_, app)) = last {
             next = match app.metadata.deletion_timestamp {
-                Some(since) if now.seconds - since.seconds > TOO_LONG => Next::Stuck(format!(
-                    "application {} has not been deleted in over 2 minutes",
-                    app.metadata.name
-                )),
+                Some(since) if now.seconds - since.seconds > TOO_LONG => {
+                    Next::Stuck(app.metadata.name.clone())
+                }
                 Some(_) => Next::Wait(NEXT),
                 None => Next::Delete {
                     name: app.metadata.name.clone(),

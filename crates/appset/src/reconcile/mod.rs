@@ -9,14 +9,17 @@ mod deletion;
 mod update;
 mod validate;
 
+pub use crate::condition::Condition;
+pub use crate::ignored::{Ignored, specs_equivalent};
 pub use budget::{DeleteLimit, Held, LimitError};
-pub use conditions::{Condition, set_conditions};
+pub use conditions::set_conditions;
 pub use deletion::{Deletion, Next, plan_deletion};
-pub use update::{Ignored, owner_of, specs_equivalent};
+pub use update::{is_owned, owner_of};
+pub use validate::has_no_cluster;
 
+use crate::condition::reasons;
 use crate::generate::{Failure, requeue_after};
 use crate::{rolling, tombstone};
-use conditions::reasons;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tiphys_api::Application;
@@ -118,7 +121,8 @@ pub enum Change {
         patch: serde_json::Value,
         after: Box<Application>,
     },
-    /// `release`: its resources-finalizer is removed first, since its cluster does not exist.
+    /// `release`: its resources-finalizer is removed first, since its cluster does not exist. Who
+    /// carries it out judges both again by what the Application is then.
     Delete {
         name: String,
         release: bool,
@@ -203,7 +207,7 @@ pub fn plan(
     };
     let invalid = validate::invalid(set, desired, existing);
     let owned = existing.owned(set);
-    let rollout = match roll(&mut plan, set, desired, &owned, settings, now) {
+    let rollout = match roll(&mut plan, set, (desired, &invalid), &owned, settings, now) {
         Ok(rollout) => rollout,
         Err(()) => return plan.ended(),
     };
@@ -267,7 +271,7 @@ fn problem_of((invalid, held): (Option<String>, Option<&Held>)) -> Option<Condit
 fn roll(
     plan: &mut Plan,
     set: &ApplicationSet,
-    desired: &[Application],
+    desired: (&[Application], &BTreeMap<String, String>),
     owned: &[&Application],
     settings: &Settings,
     now: Time,

@@ -1,101 +1,18 @@
-//! From a generated Application and the existing one to a write. Main function: [`change`]; main
-//! type: [`Ignored`].
+//! From a generated Application and the existing one to a write. Main function: [`change`].
 
 use super::{Change, Settings};
-use serde_json::Value as Json;
+use crate::ignored::Ignored;
 use tiphys_api::Application;
-use tiphys_api::application_set::{ApplicationSet, ApplicationSetResourceIgnoreDifferences};
+use tiphys_api::application_set::ApplicationSet;
 use tiphys_api::constants::{
     API_VERSION, HYDRATE, OF_CONTROLLER, POST_DELETE_FINALIZER, PRE_DELETE_FINALIZER, REFRESH,
 };
 use tiphys_api::meta::OwnerReference;
-use tiphys_apimachinery::Object;
 use tiphys_apimachinery::patch::json_merge;
-use tiphys_engine::diff;
 use tiphys_engine::spec;
-use tiphys_engine::types::{IgnoreRule, IgnoreStatus};
 
 const NOTIFIED: &str = "notified.notifications.argoproj.io";
 const KIND: &str = "ApplicationSet";
-
-/// Fields of Applications that keep their live value.
-#[derive(Clone, Debug, Default)]
-pub struct Ignored {
-    rules: Vec<IgnoreRule>,
-    /// Why nothing can be compared: a jq expression cannot be parsed.
-    fault: Option<String>,
-}
-
-impl Ignored {
-    pub fn new(rules: &[ApplicationSetResourceIgnoreDifferences]) -> Self {
-        let rules: Vec<IgnoreRule> = rules
-            .iter()
-            .map(|rule| IgnoreRule {
-                group: "argoproj.io".into(),
-                kind: "Application".into(),
-                name: rule.name.clone(),
-                namespace: String::new(),
-                json_pointers: rule.json_pointers.clone(),
-                jq_path_expressions: rule.jq_path_expressions.clone(),
-                managed_fields_managers: Vec::new(),
-            })
-            .collect();
-        let fault = diff::check_rules(&rules).err();
-        Self { rules, fault }
-    }
-
-    /// The Application in normal form, without the ignored fields. Without rules only the spec is
-    /// brought into normal form.
-    ///
-    /// # Errors
-    /// The message of a jq expression that cannot be parsed.
-    pub fn strip(&self, app: &Application) -> Result<Application, String> {
-        if let Some(fault) = &self.fault {
-            return Err(format!("failed to apply ignore differences: {fault}"));
-        }
-        if self.rules.is_empty() {
-            return Ok(app.clone());
-        }
-        let mut object = serde_json::to_value(app)
-            .ok()
-            .and_then(|json| Object::from_value(json).ok())
-            .unwrap_or_default();
-        object.0.insert("apiVersion".into(), API_VERSION.into());
-        object.0.insert("kind".into(), "Application".into());
-        let options = diff::Options {
-            ignore: &self.rules,
-            ignore_status: IgnoreStatus::None,
-            ignore_aggregated_roles: false,
-            server_side_apply: false,
-            customizations: None,
-            spending: None,
-        };
-        diff::remove_ignored(&mut object, &options);
-        let mut stripped: Application =
-            serde_json::from_value(Json::Object(object.0)).unwrap_or_default();
-        spec::normalize(&mut stripped.spec);
-        stripped.api_version.clone_from(&app.api_version);
-        stripped.kind.clone_from(&app.kind);
-        Ok(stripped)
-    }
-}
-
-/// Whether two specs differ only in ignored fields and in form.
-///
-/// # Errors
-/// The message of a jq expression that cannot be parsed.
-pub fn specs_equivalent(
-    live: &Application,
-    desired: &Application,
-    ignored: &Ignored,
-) -> Result<bool, String> {
-    let normal = |app: &Application| {
-        let mut app = app.clone();
-        spec::normalize(&mut app.spec);
-        ignored.strip(&app).map(|app| app.spec)
-    };
-    Ok(*normal(live)? == *normal(desired)?)
-}
 
 /// The reference to the controller of an Application.
 pub fn owner_of(app: &Application) -> Option<&OwnerReference> {
@@ -104,7 +21,7 @@ pub fn owner_of(app: &Application) -> Option<&OwnerReference> {
 }
 
 /// Whether an Application belongs to a set. Both must be of one namespace.
-pub(crate) fn is_owned(app: &Application, set: &ApplicationSet) -> bool {
+pub fn is_owned(app: &Application, set: &ApplicationSet) -> bool {
     app.metadata.namespace == set.metadata.namespace
         && owner_of(app).is_some_and(|owner| {
             owner.api_version == API_VERSION

@@ -1,6 +1,6 @@
 //! What is wrong with the steps of a rollout. Main type: [`Issues`].
 
-use crate::reconcile::Condition;
+use crate::condition::Condition;
 use std::collections::BTreeMap;
 
 /// Steps are counted from 0 here and from 1 in messages.

@@ -9,7 +9,8 @@ mod progress;
 pub use issues::Issues;
 pub use progress::{Wanted, advance, at_once, observe, stored};
 
-use crate::reconcile::{Condition, Ignored};
+use crate::condition::Condition;
+use crate::ignored::Ignored;
 use std::collections::{BTreeMap, BTreeSet};
 use tiphys_api::Application;
 use tiphys_api::application_set::{
@@ -157,10 +158,11 @@ pub struct Rollout {
     steps: usize,
 }
 
-/// Takes a rollout one step further: what the Applications are, and which may start.
+/// Takes a rollout one step further: what the Applications are, and which may start. Those that are
+/// `invalid`, by name, are not written, so that nothing starts their syncs.
 pub(crate) fn roll(
     set: &ApplicationSet,
-    desired: &[Application],
+    (desired, invalid): (&[Application], &BTreeMap<String, String>),
     existing: &[&Application],
     may_update: bool,
     now: Time,
@@ -181,7 +183,8 @@ pub(crate) fn roll(
         .copied()
         .filter(|app| !progress::is_of_other_sources(app, None))
         .collect();
-    let allowed = may_sync(&steps.names, &observed, &judged);
+    let mut allowed = may_sync(&steps.names, &observed, &judged);
+    allowed.retain(|name| !invalid.contains_key(name));
     let advanced = advance(
         set,
         &observed,

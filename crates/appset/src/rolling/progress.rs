@@ -5,7 +5,7 @@
 use super::issues::Issues;
 use super::operation::{self, Syncs};
 use super::{HEALTHY, PENDING, Steps, disable_automated, steps_of};
-use crate::reconcile::{Ignored, specs_equivalent};
+use crate::ignored::{Ignored, specs_equivalent};
 use std::collections::{BTreeMap, BTreeSet};
 use tiphys_api::Application;
 use tiphys_api::application_set::{
@@ -51,19 +51,22 @@ pub fn observe(
             });
             let mut desired = wanted.applications.iter();
             let desired = desired.find(|app| app.metadata.name == *name);
-            let changed = desired.is_some_and(|desired| {
+            // A difference that the policy never writes is no change to wait for.
+            let desired = desired.filter(|&desired| {
                 let mut desired = desired.clone();
                 disable_automated(&mut desired);
                 // What cannot be compared leaves the status as it is.
-                !specs_equivalent(app, &desired, wanted.ignored).unwrap_or(true)
+                wanted.may_update
+                    && !specs_equivalent(app, &desired, wanted.ignored).unwrap_or(true)
             });
-            let desired = desired.filter(|_| changed && wanted.may_update);
             let seen = Seen {
                 app,
                 is_stale: is_of_other_sources(app, desired),
+                may_update: wanted.may_update,
             };
             let mut next = current.clone();
             next.step = Steps::shown(step_of, name);
+            let changed = desired.is_some();
             if let Some((status, message)) = next_status(&mut next, &current, seen, changed) {
                 next.status = status.into();
                 next.message = message.into();
@@ -81,6 +84,8 @@ struct Seen<'a> {
     /// Its sync status and health were judged by sources that it does not have any more, or not for
     /// long: they say nothing about whether a step is done.
     is_stale: bool,
+    /// Whether the rollout may start its sync.
+    may_update: bool,
 }
 
 /// Whether the state is that of other sources than those that the Application has, or is about to
@@ -103,7 +108,11 @@ pub(super) fn is_of_other_sources(app: &Application, desired: Option<&Applicatio
 fn next_status(
     next: &mut ApplicationSetApplicationStatus,
     current: &ApplicationSetApplicationStatus,
-    Seen { app, is_stale }: Seen<'_>,
+    Seen {
+        app,
+        is_stale,
+        may_update,
+    }: Seen<'_>,
     spec_changed: bool,
 ) -> Option<(&'static str, &'static str)> {
     let revisions = revisions(app);
@@ -154,7 +163,7 @@ fn next_status(
             "Application resource became Healthy, updating status from Progressing to Healthy",
         )),
         // Somebody changed the cluster. The rollout syncs it, because nothing else may.
-        HEALTHY if app.status.sync.status == OUT_OF_SYNC => Some((
+        HEALTHY if may_update && app.status.sync.status == OUT_OF_SYNC => Some((
             WAITING,
             "Application is out of sync, setting status to Waiting",
         )),

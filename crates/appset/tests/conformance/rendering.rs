@@ -317,7 +317,9 @@ fn an_error_names_the_generator_the_element_and_the_field() {
     let message = failure(&set(true, &json!([clusters]), "x"));
     assert!(
         message.contains(
-            "failed to append templated values: failed to execute go template {{ .nothing }}: "
+            "error appending templated values for cluster: failed to replace templated string: \
+             failed to replace templated string with rendered values: failed to execute go \
+             template {{ .nothing }}: "
         ) && message.ends_with("(in values.v of generators[0] (clusters))"),
         "{message}"
     );

@@ -248,9 +248,8 @@ fn a_member_that_was_changed_in_the_cluster_is_synced_once() {
     );
 }
 
-/// What was Healthy with other sources does not let the next step begin.
-#[test]
-fn a_step_waits_for_a_comparison_of_the_one_before() {
+/// A set of the Applications dev and prod, a step each.
+fn two_steps() -> ApplicationSet {
     let step = |env: &str| {
         let expression = json!({"key": "env", "operator": "In", "values": [env]});
         json!({"matchExpressions": [expression]})
@@ -276,8 +275,13 @@ fn a_step_waits_for_a_comparison_of_the_one_before() {
             },
         },
     });
-    let set = serde_json::from_value(set).expect("an ApplicationSet");
-    let mut played = Played::new(set);
+    serde_json::from_value(set).expect("an ApplicationSet")
+}
+
+/// What was Healthy with other sources does not let the next step begin.
+#[test]
+fn a_step_waits_for_a_comparison_of_the_one_before() {
+    let mut played = Played::new(two_steps());
     played.play(20);
     let names = ["dev", "prod"];
     assert_eq!(names.map(|name| played.status(name)), ["Healthy"; 2]);
@@ -459,4 +463,67 @@ fn a_failed_sync_is_asked_for_once() {
     dev.status.sync.status = "Synced".to_owned();
     played.reconcile();
     check(&played, "after_manual_sync", 2);
+}
+
+/// Under the policies that change no existing Application there is no change to wait for, and the
+/// rollout cannot sync what was changed in the cluster.
+#[test]
+fn a_rollout_does_not_wait_for_what_the_policy_never_writes() {
+    let mut played = Played::new(two_steps());
+    played.play(20);
+    let names = ["dev", "prod"];
+    assert_eq!(names.map(|name| played.status(name)), ["Healthy"; 2]);
+    let policy = json!({"applicationsSync": "create-only"});
+    played.set.spec.sync_policy = serde_json::from_value(policy).expect("a policy");
+    let source = played.set.spec.template.spec.source.as_mut();
+    source.expect("a source").path = "newer".to_owned();
+    let before = played.set.status.application_status.clone();
+    for (sync, health) in [
+        ("Synced", "Healthy"),
+        ("Synced", "Degraded"),
+        ("OutOfSync", "Healthy"),
+    ] {
+        let dev = played.apps.get_mut("dev").expect("a name");
+        dev.status.sync.status = sync.to_owned();
+        dev.status.health.status = health.to_owned();
+        played.reconcile();
+        played.reconcile();
+        assert_eq!(
+            played.set.status.application_status, before,
+            "{sync} {health}"
+        );
+        assert_eq!(played.apps["dev"].operation, None);
+    }
+
+    // Where changes are written, this one is.
+    played.set.spec.sync_policy = None;
+    played.reconcile();
+    assert_eq!(played.status("dev"), "Pending");
+}
+
+/// Nothing starts the sync of an Application that cannot be written, so that it is not pending,
+/// and the next step waits.
+#[test]
+fn an_invalid_application_is_not_pending() {
+    let mut played = Played::new(two_steps());
+    played.play(20);
+    let names = ["dev", "prod"];
+    assert_eq!(names.map(|name| played.status(name)), ["Healthy"; 2]);
+    let spec = &mut played.set.spec.template.spec;
+    spec.project = "gone".to_owned();
+    let source = spec.source.as_mut();
+    source.expect("a source").path = "newer".to_owned();
+    played.reconcile();
+    let before = played.set.status.application_status.clone();
+    for _ in 0..3 {
+        assert_eq!(names.map(|name| played.status(name)), ["Waiting"; 2]);
+        played.reconcile();
+        assert_eq!(played.set.status.application_status, before);
+    }
+
+    played.synced();
+    played.set.spec.template.spec.project = "default".to_owned();
+    played.play(20);
+    assert_eq!(played.synced(), ["dev", "prod"]);
+    assert_eq!(names.map(|name| played.status(name)), ["Healthy"; 2]);
 }

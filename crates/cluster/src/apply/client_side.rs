@@ -31,7 +31,11 @@ struct Done {
 
 impl Applier {
     pub(super) async fn client_side(&self, item: &Item) -> Result<Applied, Failure> {
-        let modified = last_applied::with_annotation(&item.object);
+        let modified = if self.settings.compare {
+            last_applied::without_annotation(&item.object)
+        } else {
+            last_applied::with_annotation(&item.object)
+        };
         let live = match self.get(item).await {
             Ok(live) => live,
             Err(e) if e.is_not_found() => return self.create(item, modified).await,
@@ -45,7 +49,7 @@ impl Applier {
                 ));
             }
         };
-        if live.annotation(last_applied::ANNOTATION).is_none() {
+        if live.annotation(last_applied::ANNOTATION).is_none() && !self.settings.compare {
             self.warn(&format!(
                 "resource {}/{} is missing the {} annotation which is required by kubectl apply. kubectl apply should only be used on \
                  resources created declaratively by either kubectl create --save-config or kubectl apply. The missing annotation will \

@@ -63,6 +63,9 @@ pub struct Settings {
     pub propagation: &'static str,
     /// Explain every patch.
     pub explain: bool,
+    /// Only compare, as `kubectl diff` does: the last-applied annotation and the ownership of
+    /// fields from earlier applies are no part of it.
+    pub compare: bool,
     /// Called with warnings: the server's and our own.
     pub on_warning: OnWarning,
 }
@@ -84,6 +87,7 @@ impl Settings {
             timeout: Duration::ZERO,
             propagation: "Background",
             explain: false,
+            compare: false,
             on_warning,
         }
     }

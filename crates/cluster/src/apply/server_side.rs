@@ -14,7 +14,11 @@ const CONFLICTS: u32 = 5;
 impl Applier {
     pub(super) async fn server_side(&self, item: &Item) -> Result<Applied, Failure> {
         let before = match self.settings.explain {
-            true => self.get(item).await.ok(),
+            true => match self.get(item).await {
+                // An object that cannot be read would look like a new one.
+                Err(e) if self.settings.compare && !e.is_not_found() => return Err(e),
+                read => read.ok(),
+            },
             false => None,
         };
         let force = Some(self.settings.force_conflicts);
@@ -22,26 +26,8 @@ impl Applier {
             .apply_patch(item, &item.object, &self.settings.manager, force)
             .await
             .map_err(Failure::server_side)?;
-        match self.keep_last_applied(item, &mut live).await {
-            Err(e) => self.warn(&format!(
-                "failed to migrate {} for Server-Side Apply. This is non-fatal and will be retried next time you apply. Error: {e}",
-                last_applied::ANNOTATION
-            )),
-            Ok(()) => match self.migrate(item, &mut live).await {
-                Err(e) => self.warn(&format!(
-                    "server rejected managed fields migration to Server-Side Apply. This is non-fatal and will be retried next time you \
-                     apply. Error: {e}"
-                )),
-                // Applying again removes what the configuration no longer contains.
-                Ok(true) => match self.apply_patch(item, &item.object, &self.settings.manager, force).await {
-                    Ok(again) => live = again,
-                    Err(e) => self.warn(&format!(
-                        "failed to re-apply configuration after performing Server-Side Apply migration. This is non-fatal and will be \
-                         retried next time you apply. Error: {e}"
-                    )),
-                },
-                Ok(false) => {}
-            },
+        if !self.settings.compare {
+            self.take_over(item, &mut live, force).await;
         }
         let explanation = self
             .settings
@@ -53,6 +39,31 @@ impl Applier {
             before,
             explanation,
         })
+    }
+
+    /// Takes over what was applied client-side. What fails is tried again by the next apply.
+    async fn take_over(&self, item: &Item, live: &mut Object, force: Option<bool>) {
+        match self.keep_last_applied(item, live).await {
+            Err(e) => self.warn(&format!(
+                "failed to migrate {} for Server-Side Apply. This is non-fatal and will be retried next time you apply. Error: {e}",
+                last_applied::ANNOTATION
+            )),
+            Ok(()) => match self.migrate(item, live).await {
+                Err(e) => self.warn(&format!(
+                    "server rejected managed fields migration to Server-Side Apply. This is non-fatal and will be retried next time you \
+                     apply. Error: {e}"
+                )),
+                // Applying again removes what the configuration no longer contains.
+                Ok(true) => match self.apply_patch(item, &item.object, &self.settings.manager, force).await {
+                    Ok(again) => *live = again,
+                    Err(e) => self.warn(&format!(
+                        "failed to re-apply configuration after performing Server-Side Apply migration. This is non-fatal and will be \
+                         retried next time you apply. Error: {e}"
+                    )),
+                },
+                Ok(false) => {}
+            },
+        }
     }
 
     async fn apply_patch(

@@ -413,9 +413,10 @@ impl LiveCache {
         self.shared.changes.subscribe()
     }
 
-    /// Adds the server's answer to a write, so that the next read is at least as new. A state older
-    /// than the known one is dropped.
-    pub fn observe(&self, object: &Object) {
+    /// Adds an answer of the server, so that the next read is at least as new. A state older than
+    /// the known one is dropped. `false`: it is in another version than the one that is watched, so
+    /// it cannot be added.
+    pub fn observe(&self, object: &Object) -> bool {
         let gk = object.gvk().group_kind();
         let shared = &self.shared;
         let Some((slot, kind)) = shared
@@ -423,10 +424,13 @@ impl LiveCache {
             .find_slot(&gk)
             .map(|(id, s)| (id, s.kind.clone()))
         else {
-            return;
+            return true;
         };
-        if !self.covers(&object.key()) || kind.gvk.version != object.gvk().version {
-            return;
+        if !self.covers(&object.key()) {
+            return true;
+        }
+        if kind.gvk.version != object.gvk().version {
+            return false;
         }
         let keep = |namespace: &str, name: &str| shared.read().is_pinned(&kind, namespace, name);
         match parse::parse_object(
@@ -446,6 +450,7 @@ impl LiveCache {
                 tracing::warn!(key = %object.key(), %error, "the answer to a write cannot be read")
             }
         }
+        true
     }
 
     /// Records our own deletion: the object with this uid is gone and stays gone.

@@ -249,6 +249,29 @@ impl LiveCache {
         Ok(object)
     }
 
+    /// Adds the server's answer to a write in any version of its kind. An answer in another version
+    /// than the one that is watched does not say what the watch will, so the object is read again:
+    /// otherwise a comparison before the next event would still see the state before the write.
+    pub async fn observe_written(&self, object: &Object) {
+        if self.observe(object) || self.is_as_new_as(object) {
+            return;
+        }
+        if let Err(error) = self.fetch_now(&object.key()).await {
+            tracing::warn!(key = %object.key(), %error, "what was written cannot be read again");
+        }
+    }
+
+    /// Whether the watch has already reported this state of the object, or a later one.
+    fn is_as_new_as(&self, object: &Object) -> bool {
+        let Ok(version) = object.resource_version().parse::<u64>() else {
+            return false;
+        };
+        self.get(&object.key()).is_some_and(|live| {
+            let known = live.resource_version.parse::<u64>();
+            live.uid == object.uid() && known.is_ok_and(|known| known >= version)
+        })
+    }
+
     /// The whole object: from the cache if its payload is kept, else from the server. `None`: it
     /// does not exist.
     pub async fn fetch(&self, key: &ResourceKey) -> Result<Option<Arc<Object>>, Error> {

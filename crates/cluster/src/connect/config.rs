@@ -112,6 +112,19 @@ async fn kubeconfig(
             fix,
         ));
     }
+    if let Some(user) = &overrides.user
+        && !kubeconfig
+            .auth_infos
+            .iter()
+            .any(|known| known.name == *user)
+    {
+        // Without this the requests would be those of nobody.
+        return Err(Error::config(
+            file,
+            format!("user {user:?} does not exist"),
+            "add it under `users`, or choose another one with --user",
+        ));
+    }
     overrides.apply(&mut kubeconfig, &chosen);
     for named in &mut kubeconfig.clusters {
         if let Some(cluster) = &mut named.cluster {
@@ -140,6 +153,30 @@ async fn kubeconfig(
         proxy,
         ..Resolved::new(config, server, origin)
     })
+}
+
+/// An address without a scheme is one of HTTP unless something says that the server has a
+/// certificate, as kubectl reads it. Clients cannot be made of one.
+pub(super) fn with_scheme(mut config: Config, origin: &str) -> Result<Config, Error> {
+    if config.cluster_url.scheme().is_some() {
+        return Ok(config);
+    }
+    let user = &config.auth_info;
+    let has_tls = config.accept_invalid_certs
+        || config.root_cert.as_ref().is_some_and(|c| !c.is_empty())
+        || user.client_certificate.is_some()
+        || user.client_certificate_data.is_some();
+    let scheme = if has_tls { "https" } else { "http" };
+    let server = config.cluster_url.to_string();
+    let url = format!("{scheme}://{server}").parse::<http::Uri>();
+    config.cluster_url = url.map_err(|e| {
+        Error::config(
+            origin,
+            format!("server {server:?} is no address: {e}"),
+            "write it as https://host:port",
+        )
+    })?;
+    Ok(config)
 }
 
 /// An authority that was given is one: a text without a certificate is read as none, and then no
@@ -220,6 +257,24 @@ pub(super) fn describe(file: &str, context: Option<&str>, error: &KubeconfigErro
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_without_a_scheme_gets_one() {
+        for (address, is_insecure, want) in [
+            ("localhost:8080", false, Some("http://localhost:8080/")),
+            ("x", true, Some("https://x/")),
+            ("https://x/y", false, Some("https://x/y")),
+            ("/x", false, None),
+        ] {
+            let mut config = Config::new(address.parse().expect("an address"));
+            config.accept_invalid_certs = is_insecure;
+            let got = with_scheme(config, "here").map(|config| config.cluster_url.to_string());
+            match want {
+                Some(want) => assert_eq!(got.expect(address), want),
+                None => assert!(matches!(got, Err(Error::Config { .. })), "{got:?}"),
+            }
+        }
+    }
 
     #[tokio::test]
     async fn a_kubeconfig_without_the_context_lists_those_it_has() {

@@ -179,6 +179,7 @@ impl Cluster {
                     server,
                     origin,
                 } = config::resolve(source, &overrides).await?;
+                let config = config::with_scheme(config, &origin)?;
                 let fix = "name it as http://, https:// or socks5://host:port";
                 let proxy = Proxy::of(&config.cluster_url, proxy.as_deref())
                     .map_err(|e| Error::config(&origin, format!("proxy URL: {e}"), fix))?;

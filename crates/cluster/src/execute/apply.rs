@@ -266,7 +266,7 @@ impl Job<'_> {
             .send(call.with_body(APPLY_PATCH, bytes_of(&config)?))
             .await
         {
-            Ok(applied) => self.executor.observe(&applied),
+            Ok(_) => {}
             // It may be applied client-side because it cannot be applied server-side. What remains
             // shows as a difference.
             Err(e) if e.code().is_some_and(|code| code < 500) => {

@@ -374,6 +374,13 @@ impl Executor {
         }
     }
 
+    /// Like [`Self::observe`], for the answer to a write.
+    async fn observe_written(&self, object: &Object) {
+        if let (Some(cache), false) = (&self.cache, self.dry_run) {
+            cache.observe_written(object).await;
+        }
+    }
+
     fn observe_deleted(&self, key: &ResourceKey, uid: &str) {
         if let (Some(cache), false) = (&self.cache, self.dry_run) {
             cache.observe_deleted(key, uid);
@@ -456,7 +463,7 @@ impl Job<'_> {
 
     async fn send(&self, call: Call) -> Result<Object, Error> {
         let object = self.executor.send(call).await?;
-        self.executor.observe(&object);
+        self.executor.observe_written(&object).await;
         Ok(object)
     }
 

@@ -119,7 +119,7 @@ impl Executor {
             self.observe_deleted(key, uid);
             return Ok(None);
         }
-        self.observe(&answer);
+        self.observe_written(&answer).await;
         Ok(Some(answer))
     }
 
@@ -208,7 +208,7 @@ impl Executor {
                     return Ok(None);
                 }
                 Ok(object) => {
-                    self.observe(&object);
+                    self.observe_written(&object).await;
                     return Ok(Some(object));
                 }
             }
@@ -276,7 +276,7 @@ impl Executor {
                 }
                 Err(e) => return Err(e),
                 Ok(object) => {
-                    self.observe(&object);
+                    self.observe_written(&object).await;
                     return Ok(EffectOk {
                         live: Some(object),
                         message: String::new(),

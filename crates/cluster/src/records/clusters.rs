@@ -139,7 +139,7 @@ pub(super) fn local_names(settings: &Settings, aliases: &[Destination]) -> Arc<[
 
 #[cfg(test)]
 mod tests {
-    use super::{super::config::Config, super::settings::read_secret, *};
+    use super::{super::config::Config, super::secrets::read_secret, *};
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     use serde_json::{Map, Value, json};
 

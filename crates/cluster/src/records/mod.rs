@@ -13,6 +13,7 @@ mod record;
 mod rendering;
 mod reread;
 mod rules;
+mod secrets;
 mod settings;
 mod store;
 

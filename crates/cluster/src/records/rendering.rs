@@ -120,8 +120,8 @@ impl Settings {
 
     /// A repository or a template that the request for a chart or an artifact would list and whose
     /// Secret cannot be read: its URL, and what is wrong with it. A repo-server of Argo CD would ask
-    /// it without its credentials, and it cannot be told from ours, which refuses it where it is
-    /// used. Sources in Git are left to the repo-server: hardly any of them uses what is listed.
+    /// it without its credentials; ours refuses it where it is used. Sources in Git are left to the
+    /// repo-server: hardly any of them uses what is listed.
     pub fn permitted_fault(
         &self,
         project: &AppProject,

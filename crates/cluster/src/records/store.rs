@@ -246,12 +246,16 @@ impl<T: Readable> Store<T> {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Arc<Record<T>>>, Error> {
+        // The API server would answer with the list.
+        if name.is_empty() {
+            return Ok(None);
+        }
         match self
             .send(Call::get(self.path(namespace, name)), namespace, name)
             .await
         {
             Ok(record) => Ok(Some(record)),
-            Err(e) if e.is_not_found() => Ok(None),
+            Err(e) if self.is_gone(&e, namespace, name) => Ok(None),
             Err(e) => Err(e),
         }
     }
@@ -295,6 +299,12 @@ impl<T: Readable> Store<T> {
         if error.code == 404 && is_it {
             self.shared.forget(known);
         }
+    }
+
+    /// Whether an error of a write says that this record does not exist. A definition that is not
+    /// served for a moment is "not found" as well, and says nothing about the record.
+    pub fn is_gone(&self, error: &Error, namespace: &str, name: &str) -> bool {
+        error.is_not_found() && self.get(namespace, name).is_none()
     }
 
     pub async fn create(&self, object: &Object) -> Result<Arc<Record<T>>, Error> {
@@ -468,13 +478,41 @@ impl<T: Readable> Store<T> {
         uid: &str,
         propagation: &str,
     ) -> Result<(), Error> {
-        let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
+        let mut options = json!({});
         if !uid.is_empty() {
             options["preconditions"] = json!({"uid": uid});
         }
         if !propagation.is_empty() {
             options["propagationPolicy"] = propagation.into();
         }
+        self.delete_with(namespace, name, options).await
+    }
+
+    /// Deletes a record if it is unchanged since it was read.
+    ///
+    /// # Errors
+    /// A conflict: someone has written it since.
+    pub async fn delete_as_seen(&self, record: &Record<T>) -> Result<(), Error> {
+        let meta = &record.meta;
+        let unchanged = json!({"uid": meta.uid, "resourceVersion": meta.resource_version});
+        let options = json!({"preconditions": unchanged});
+        self.delete_with(&meta.namespace, &meta.name, options).await
+    }
+
+    async fn delete_with(
+        &self,
+        namespace: &str,
+        name: &str,
+        mut options: Value,
+    ) -> Result<(), Error> {
+        // The API server would delete the whole collection.
+        if name.is_empty() {
+            return Err(Error::Invalid {
+                key: "metadata.name".into(),
+                problem: "resource name may not be empty".into(),
+            });
+        }
+        (options["apiVersion"], options["kind"]) = ("v1".into(), "DeleteOptions".into());
         let call = Call::new(Method::DELETE, self.path(namespace, name))
             .with_body(crate::request::JSON, options.to_string());
         let before = self.get(namespace, name);

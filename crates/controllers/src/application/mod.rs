@@ -208,7 +208,15 @@ impl Controller {
                     self.queue.add_after(key.clone(), reason, wait);
                 }
             }
-            Some(Err(e)) if e.is_not_found() => {}
+            // The API server said that this Application is gone. Any other "not found", such as one
+            // of a definition that is not served for a moment, is an error like others.
+            Some(Err(e))
+                if e.is_not_found()
+                    && self
+                        .records
+                        .applications
+                        .get(&key.namespace, &key.name)
+                        .is_none() => {}
             Some(Err(e)) => {
                 memo.failures += 1;
                 let pause = if e.is_conflict() && memo.failures < 5 {

@@ -68,7 +68,9 @@ pub async fn run(ctx: &mut ReconcileContext<'_>) -> Result<Driven, Error> {
     running.request.prune_confirmed = prepare::prune_confirmed(ctx, running.request.started_at);
     running.request.superseded_by = supersede::newer(ctx);
     let driven = match drive(ctx, &mut running).await {
-        Ok(Driven::Ended) => return Ok(Driven::Ended),
+        // Its end is stored with the comparison that follows. If that fails, the next reconcile ends
+        // it again from here, and does not repeat what was done and report it as unchanged.
+        Ok(Driven::Ended) => Ok(Driven::Ended),
         Ok(Driven::Waits(next)) => Ok(Driven::Waits(next.or_sooner(limit))),
         Err(e) => Err(e),
     };

@@ -108,10 +108,20 @@ impl ReconcileContext<'_> {
         }
         self.explain_out_of_sync().await;
         self.store().await?;
+        self.forget_ended();
         if self.app.operation.is_some() && next == Next::Event {
             next = Next::after(Duration::from_millis(1));
         }
         Ok(next.or_sooner(self.expires(expiry)))
+    }
+
+    /// Drops what is only needed while an operation runs, once the end of the operation, or of the
+    /// attempt, is stored.
+    fn forget_ended(&mut self) {
+        let state = self.app.status.operation_state.as_deref();
+        if state.is_none_or(|state| state.finished_at.is_some()) {
+            self.memo.running = None;
+        }
     }
 
     /// Keeps the condition that says why the Application is still OutOfSync after a successful

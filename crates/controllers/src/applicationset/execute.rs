@@ -3,22 +3,24 @@
 use super::{Controller, update::Written};
 use futures::{FutureExt as _, StreamExt as _, stream};
 use serde_json::{Value, json};
-use std::time::Duration;
-use tiphys_api::{ApplicationSet, constants};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use tiphys_api::{Application, ApplicationSet, constants};
 use tiphys_apimachinery::{Gvk, Object};
 use tiphys_appset::{
-    reconcile::{Change, Done, Held, Plan},
+    reconcile::{Change, Done, Existing, Held, Plan, has_no_cluster, is_owned},
     tombstone,
 };
 use tiphys_cluster::{
     Error,
-    records::{Event, EventTarget},
+    records::{Event, EventTarget, Record},
 };
 
 /// Concurrent writes of one set, if that is not said.
 const CONCURRENT: usize = 16;
 /// The most that may be said.
 const MOST_CONCURRENT: usize = 200;
+/// How often an Application that changes during its deletion is judged again.
+const CONFLICTS: usize = 8;
 /// When it is decided again whether a sync starts that could not start.
 const SOON: Duration = Duration::from_secs(1);
 
@@ -159,7 +161,7 @@ impl Controller {
             return Ok(None);
         }
         let mut again = None;
-        let (namespace, name) = (set.metadata.namespace.as_str(), change.name());
+        let name = change.name();
         let applications = &self.records.applications;
         let (reason, verb) = match change {
             Change::Create(app) => {
@@ -175,16 +177,8 @@ impl Controller {
                 ("updated", "updated")
             }
             Change::Delete { release, .. } => {
-                let Some(record) = applications.get(namespace, name) else {
+                if !self.delete_one(set, name, *release).await? {
                     return Ok(None);
-                };
-                if *release {
-                    self.release(set, name, &record.meta.finalizers).await?;
-                }
-                let uid = record.meta.uid.as_str();
-                match applications.delete(namespace, name, uid, "").await {
-                    Err(e) if e.is_not_found() => {}
-                    result => result?,
                 }
                 ("Deleted", "Deleted")
             }
@@ -193,30 +187,91 @@ impl Controller {
         Ok(again)
     }
 
-    /// Removes the finalizer that deletes resources: their cluster does not exist.
-    async fn release(
+    /// Deletes an Application in the state in which it was judged. Since it was planned it may have
+    /// been made independent of the set, or another one may have its name; its cluster may be known
+    /// again, so that its resources can be deleted. `false`: it is no longer to be deleted.
+    async fn delete_one(
         &self,
         set: &ApplicationSet,
         name: &str,
-        finalizers: &[String],
-    ) -> Result<(), Error> {
-        let kept: Vec<&String> = finalizers
+        release: bool,
+    ) -> Result<bool, Error> {
+        let namespace = &set.metadata.namespace;
+        let applications = &self.records.applications;
+        let mut found = applications.get(namespace, name);
+        for attempt in 0..=CONFLICTS {
+            let Some(record) = found else {
+                return Ok(false);
+            };
+            let app = record
+                .value()
+                .or_else(|_| by_metadata(&record).map(Arc::new))?;
+            if !is_owned(&app, set) {
+                return Ok(false);
+            }
+            let seen = if release && self.has_no_cluster(&app) {
+                self.release(set, &record).await
+            } else {
+                Ok(record)
+            };
+            let deleted = match seen {
+                Ok(record) => applications.delete_as_seen(&record).await,
+                Err(error) => Err(error),
+            };
+            match deleted {
+                Err(e) if e.is_conflict() && attempt < CONFLICTS => {}
+                Err(e) if applications.is_gone(&e, namespace, name) => return Ok(true),
+                result => return result.map(|()| true),
+            }
+            found = applications.fetch(namespace, name).await?;
+        }
+        Ok(false)
+    }
+
+    /// Whether it is certain now that the Application's cluster does not exist.
+    fn has_no_cluster(&self, app: &Application) -> bool {
+        let settings = self.records.settings();
+        let existing = Existing {
+            applications: &[],
+            projects: &BTreeSet::new(),
+            clusters: &settings.destinations,
+            local_names: &settings.local_names,
+            broken_clusters: &settings.broken_clusters,
+        };
+        self.records.problem().is_none() && has_no_cluster(app, &existing)
+    }
+
+    /// Removes the finalizer that deletes resources: their cluster does not exist. Returns the
+    /// Application without it.
+    async fn release(
+        &self,
+        set: &ApplicationSet,
+        record: &Arc<Record<Application>>,
+    ) -> Result<Arc<Record<Application>>, Error> {
+        let meta = &record.meta;
+        let kept: Vec<&String> = meta
+            .finalizers
             .iter()
             .filter(|finalizer| *finalizer != constants::RESOURCES_FINALIZER)
             .collect();
-        if kept.len() == finalizers.len() {
-            return Ok(());
+        if kept.len() == meta.finalizers.len() {
+            return Ok(Arc::clone(record));
         }
-        let patch = json!({"metadata": {"finalizers": kept}});
+        let name = &meta.name;
+        // Of the state that was judged: others may have added finalizers of their own.
+        let patch = json!({
+            "metadata": {"finalizers": kept, "resourceVersion": meta.resource_version},
+        });
         let applications = &self.records.applications;
-        let namespace = &set.metadata.namespace;
-        applications.merge_patch(namespace, name, &patch).await?;
+        let released = applications
+            .merge_patch(&meta.namespace, name, &patch)
+            .await?;
         let message = format!(
             "Updated Application \"{name}\" finalizer before deletion, because application has an \
              invalid destination"
         );
         self.tell(set, "Updated", message);
-        Ok(())
+        Ok(released)
     }
 
     pub(super) fn tell(&self, set: &ApplicationSet, reason: &'static str, message: String) {
@@ -249,8 +304,19 @@ fn target(set: &ApplicationSet) -> EventTarget {
     }
 }
 
+/// An Application whose spec or status cannot be read, by its metadata alone: it does not hold the
+/// sets up that have nothing to do with it, and a set that owns it writes its spec anew.
+pub(super) fn by_metadata(record: &Record<Application>) -> Result<Application, Error> {
+    let object = record.object()?;
+    let metadata = object.0.get("metadata").cloned().unwrap_or_default();
+    serde_json::from_value(json!({"metadata": metadata})).map_err(|e| Error::Invalid {
+        key: format!("{}/{}", record.meta.namespace, record.meta.name),
+        problem: e.to_string(),
+    })
+}
+
 /// An Application for the API server: without a status.
-fn object(app: &tiphys_api::Application) -> Result<Object, Error> {
+fn object(app: &Application) -> Result<Object, Error> {
     let invalid = |problem: String| Error::Invalid {
         key: format!("{}/{}", app.metadata.namespace, app.metadata.name),
         problem,

@@ -2,7 +2,7 @@
 
 use super::{
     Controller, REFRESH, REFRESH_TIMESTAMP, Reason,
-    execute::Carried,
+    execute::{Carried, by_metadata},
     memory::{Last, Memory, Settled},
     twice,
 };
@@ -22,7 +22,7 @@ use tiphys_appset::{
     requeue_after, rolling,
     tombstone::Written,
 };
-use tiphys_cluster::{AppKey, Error, records::Record};
+use tiphys_cluster::{AppKey, Error};
 use tiphys_engine::spec::{BrokenCluster, Destination};
 use tiphys_sources::Remembered;
 
@@ -105,7 +105,7 @@ impl Controller {
         if set.metadata.deletion_timestamp.is_some() {
             let seen = self.seen(&key.namespace)?;
             self.keep_going(&set, &settings).await?;
-            let deletion = plan_deletion(&set, &seen.copies().existing(), &settings, self.now());
+            let deletion = self.next_of_deletion(&set, &seen, &settings).await?;
             return self.delete(&set, deletion).await;
         }
         self.keep_for_reverse_deletion(&set, &settings).await?;
@@ -207,7 +207,7 @@ impl Controller {
         };
         let (namespace, name) = (&set.metadata.namespace, &set.metadata.name);
         match self.sets.modify(namespace, name, answer).await {
-            Err(e) if e.is_not_found() => Ok(()),
+            Err(e) if self.sets.is_gone(&e, namespace, name) => Ok(()),
             answered => answered.map(drop),
         }
     }
@@ -314,7 +314,7 @@ impl Controller {
             .map_err(|e| unknown(e.to_string()))?;
         let (namespace, name) = (&set.metadata.namespace, &set.metadata.name);
         match self.sets.merge_patch_status(namespace, name, &patch).await {
-            Err(e) if e.is_not_found() => Ok(()),
+            Err(e) if self.sets.is_gone(&e, namespace, name) => Ok(()),
             result => result.map(drop),
         }
     }
@@ -343,6 +343,26 @@ impl Controller {
             .map(drop)
     }
 
+    /// What a set that is being deleted does next. The API server is asked for an Application that
+    /// does not go: a watch that never told of its end would have the set wait for ever.
+    async fn next_of_deletion(
+        &self,
+        set: &ApplicationSet,
+        seen: &Seen,
+        settings: &Settings,
+    ) -> Result<Deletion, Error> {
+        let deletion = plan_deletion(set, &seen.copies().existing(), settings, self.now());
+        let Next::Stuck(name) = &deletion.next else {
+            return Ok(deletion);
+        };
+        let namespace = &set.metadata.namespace;
+        self.records.applications.fetch(namespace, name).await?;
+        let seen = self.seen(namespace)?;
+        let copies = seen.copies();
+        let existing = copies.existing();
+        Ok(plan_deletion(set, &existing, settings, self.now()))
+    }
+
     /// One step of a deletion.
     async fn delete(
         &self,
@@ -357,13 +377,15 @@ impl Controller {
         for name in &deletion.release {
             let applications = &self.records.applications;
             match applications.merge_patch(namespace, name, &none).await {
-                Err(e) if e.is_not_found() => {}
+                Err(e) if applications.is_gone(&e, namespace, name) => {}
                 result => drop(result?),
             }
         }
         match deletion.next {
             Next::Wait(after) => Ok(Some(after)),
-            Next::Stuck(problem) => Err(unknown(problem)),
+            Next::Stuck(name) => Err(unknown(format!(
+                "application {name} has not been deleted in over 2 minutes"
+            ))),
             Next::Delete { name, after } => {
                 let change = Change::Delete {
                     name,
@@ -399,14 +421,6 @@ fn failed(key: &AppKey, done: Done) -> Result<(), Error> {
         }),
         Done::Completely | Done::NotDeleted(_) => Ok(()),
     }
-}
-
-/// An Application whose spec or status cannot be read, by its metadata alone: it does not hold the
-/// sets up that have nothing to do with it, and a set that owns it writes its spec anew.
-fn by_metadata(record: &Record<Application>) -> Result<Application, Error> {
-    let object = record.object()?;
-    let metadata = object.0.get("metadata").cloned().unwrap_or_default();
-    serde_json::from_value(json!({"metadata": metadata})).map_err(|e| unknown(e.to_string()))
 }
 
 fn unknown(problem: String) -> Error {

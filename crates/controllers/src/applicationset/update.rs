@@ -43,7 +43,9 @@ impl Controller {
             patch["metadata"]["resourceVersion"] = json!(version);
             match applications.merge_patch(namespace, name, &patch).await {
                 Err(error) if error.is_conflict() => {}
-                Err(error) if error.is_not_found() => return Ok(Written::Nothing),
+                Err(error) if applications.is_gone(&error, namespace, name) => {
+                    return Ok(Written::Nothing);
+                }
                 written => return written.map(|_| Written::All),
             }
             let Some(now) = applications.fetch(namespace, name).await? else {

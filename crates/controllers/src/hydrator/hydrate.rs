@@ -57,15 +57,15 @@ fn only_project(members: &[Member]) -> String {
     one.flatten().unwrap_or_default()
 }
 
-async fn at_once(writes: Vec<BoxFuture<'_, ()>>) {
-    let mut writes = stream::iter(writes).buffer_unordered(WRITES);
-    while writes.next().await.is_some() {}
+/// Whether each of them was stored, in their order.
+async fn at_once(writes: Vec<BoxFuture<'_, bool>>) -> Vec<bool> {
+    stream::iter(writes).buffered(WRITES).collect().await
 }
 
 impl Hydrator {
     /// Renders and commits all Applications of a group, or none of them. Returns those that were
-    /// looked at.
-    pub(super) async fn hydrate(&self, key: &GroupKey, request: Request) -> Vec<AppKey> {
+    /// looked at, and whether what became of them was stored.
+    pub(super) async fn hydrate(&self, key: &GroupKey, request: Request) -> Vec<(AppKey, bool)> {
         let members = self.members(key);
         if members.is_empty() {
             return Vec::new();
@@ -87,8 +87,9 @@ impl Hydrator {
                 }
             }
         }
-        self.end(&members, &seen, &outcome).boxed().await;
-        members.into_iter().map(|member| member.key).collect()
+        let stored = self.end(&members, &seen, &outcome).boxed().await;
+        let keys = members.into_iter().map(|member| member.key);
+        keys.zip(stored).collect()
     }
 
     fn members(&self, key: &GroupKey) -> Vec<Member> {
@@ -123,7 +124,7 @@ impl Hydrator {
                 ..HydrateOperation::default()
             }));
         };
-        let mut writes: Vec<BoxFuture<'_, ()>> = Vec::with_capacity(members.len());
+        let mut writes: Vec<BoxFuture<'_, bool>> = Vec::with_capacity(members.len());
         for member in members {
             let change = move |change: &mut Change| begin(member, change);
             writes.push(Box::pin(self.write(&member.key, Seen::default(), change)));
@@ -131,7 +132,7 @@ impl Hydrator {
         at_once(writes).await;
     }
 
-    async fn end(&self, members: &[Member], seen: &[Seen], outcome: &Outcome) {
+    async fn end(&self, members: &[Member], seen: &[Seen], outcome: &Outcome) -> Vec<bool> {
         let now: Time = self.now().into();
         let end = move |member: &Member, change: &mut Change| {
             let status = &mut change.status;
@@ -167,12 +168,12 @@ impl Hydrator {
             }
             change.status.current_operation = Some(operation);
         };
-        let mut writes: Vec<BoxFuture<'_, ()>> = Vec::with_capacity(members.len());
+        let mut writes: Vec<BoxFuture<'_, bool>> = Vec::with_capacity(members.len());
         for (member, seen) in members.iter().zip(seen) {
             let change = move |change: &mut Change| end(member, change);
             writes.push(Box::pin(self.write(&member.key, seen.clone(), change)));
         }
-        at_once(writes).await;
+        at_once(writes).await
     }
 
     async fn outcome(&self, members: &[Member], request: Request) -> Outcome {

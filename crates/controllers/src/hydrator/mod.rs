@@ -17,8 +17,9 @@ mod templates;
 use crate::runtime::{self, Clock, Merge, Queue, Seats, Turn, pause};
 use group::GroupKey;
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 use tiphys_cluster::{AppKey, leases::Leases, records::Records};
 use tiphys_sources::Sources;
@@ -76,6 +77,8 @@ struct Hydrator {
     groups: Queue<GroupKey, Request>,
     /// Those that are being hydrated by this process.
     running: Mutex<HashSet<GroupKey>>,
+    /// How often in a row the outcome could not be stored, for the Applications that have none.
+    unwritten: Mutex<HashMap<AppKey, u32>>,
 }
 
 /// Runs until cancelled; running hydrations are finished first.
@@ -88,6 +91,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
         apps: Queue::default(),
         groups: Queue::default(),
         running: Mutex::default(),
+        unwritten: Mutex::default(),
     });
     let mut tasks = JoinSet::new();
     let (feeds, stop) = (feeds::follow(hydrator.clone()), shutdown.clone());
@@ -147,14 +151,34 @@ impl Hydrator {
         self.running().remove(key);
         match done {
             // What was asked for meanwhile has not been looked at.
-            Ok(members) => members
-                .into_iter()
-                .for_each(|member| self.apps.add(member, Reason::default())),
+            Ok(members) => {
+                for (member, is_stored) in members {
+                    let wait = self.wait(&member, is_stored);
+                    self.apps.add_after(member, Reason::default(), wait);
+                }
+            }
             Err(panic) => {
                 tracing::error!(panic, branch = key.branch, "a hydration panicked");
                 self.groups.add_after(key.clone(), request, pause(8));
             }
         }
+    }
+
+    /// How long to wait before an Application is looked at again. One whose outcome could not be
+    /// stored looks as if its hydration had been interrupted: it would be rendered and pushed over
+    /// and over.
+    fn wait(&self, member: &AppKey, is_stored: bool) -> Duration {
+        let mut unwritten = self
+            .unwritten
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if is_stored {
+            unwritten.remove(member);
+            return Duration::ZERO;
+        }
+        let failures = unwritten.entry(member.clone()).or_default();
+        *failures = failures.saturating_add(1);
+        pause(*failures)
     }
 
     fn now(&self) -> jiff::Timestamp {

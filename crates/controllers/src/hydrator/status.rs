@@ -37,13 +37,14 @@ pub struct Change {
 }
 
 impl Hydrator {
-    /// Changes the status of an Application, if it still exists, and takes its request away.
+    /// Changes the status of an Application, if it still exists, and takes its request away. Returns
+    /// whether that was stored.
     pub(super) async fn write(
         &self,
         key: &AppKey,
         seen: Seen,
         change: impl Fn(&mut Change) + Send,
-    ) {
+    ) -> bool {
         let now = self.now().to_string();
         let write = |object: &mut Object| -> Result<bool, Error> {
             let before = object.0.clone();
@@ -81,13 +82,16 @@ impl Hydrator {
         };
         let applications = &self.records.applications;
         match applications.modify(&key.namespace, &key.name, write).await {
-            Ok(_) => {}
-            Err(e) if e.is_not_found() => {}
-            Err(error) => tracing::warn!(
-                application = key.name,
-                %error,
-                "the state of a hydration cannot be written"
-            ),
+            Ok(_) => true,
+            Err(error) if applications.is_gone(&error, &key.namespace, &key.name) => true,
+            Err(error) => {
+                tracing::warn!(
+                    application = key.name,
+                    %error,
+                    "the state of a hydration cannot be written"
+                );
+                false
+            }
         }
     }
 }

@@ -222,7 +222,9 @@ impl Sending<'_> {
                 self.unwritten = false;
                 self.stored = annotation;
             }
-            Err(error) if error.is_not_found() => self.unwritten = false,
+            Err(error) if applications.is_gone(&error, &self.key.namespace, &self.key.name) => {
+                self.unwritten = false;
+            }
             Err(error) => {
                 memo.unsaved = Some(ledger.clone());
                 self.unwritten = true;

@@ -552,6 +552,9 @@ impl Line {
             }
             while let Some(end) = buffer.iter().position(|b| *b == b'\n') {
                 let line = buffer.split_to(end + 1).freeze();
+                if self.is_lost(&line) {
+                    continue;
+                }
                 match self.fate(&line) {
                     Some(Fate::Dropped) => {
                         let gone = json!({"type": "ERROR", "object": status(410, "Expired", "too old resource version")});
@@ -572,6 +575,15 @@ impl Line {
                 .into_iter()
                 .for_each(|line| drop(out.send(Ok(line))));
         }
+    }
+
+    /// Whether an event is never told, and the watch goes on.
+    fn is_lost(&self, line: &[u8]) -> bool {
+        let Some(name) = self.wire.state().plan.lost_deletion else {
+            return false;
+        };
+        let event: Value = serde_json::from_slice(line).unwrap_or_default();
+        event["type"] == "DELETED" && event["object"]["metadata"]["name"] == name
     }
 
     fn fate(&self, line: &[u8]) -> Option<Fate> {

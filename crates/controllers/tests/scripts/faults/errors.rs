@@ -3,9 +3,12 @@
 
 use super::{
     asked, side_by_side,
-    stage::{Stage, stage},
+    stage::{Stage, conditions, stage},
 };
-use crate::scripts::wire::{Errors, Plan};
+use crate::scripts::{
+    ground::NAMESPACE,
+    wire::{Errors, Plan},
+};
 use serde_json::Value;
 use std::{collections::BTreeSet, time::Duration};
 use tiphys_testkit::{Rng, first_seed};
@@ -255,4 +258,104 @@ fn a_conflict_at_any_write_loses_nothing_of_what_is_recorded() {
         of_app.len(),
         wrong.join("\n")
     );
+}
+
+/// An automatic sync with one conflict on a write. Returns the writes, and the messages of its
+/// results.
+fn results_with_conflict(at: Option<usize>) -> (Vec<String>, Vec<String>) {
+    const SYNC: &str =
+        "commit\n  configmap one\napp\n  syncPolicy: {automated: {selfHeal: true}}\npass 60s";
+    stage(
+        Plan {
+            conflict: at,
+            ..Plan::default()
+        },
+        async |stage| {
+            stage.play(SYNC).await;
+            let app = stage.first().await;
+            let results = app.pointer("/status/operationState/syncResult/resources");
+            let messages = results
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .map(|r| r["message"].as_str().unwrap_or_default().to_owned())
+                .collect();
+            let writes = stage.wire.writes().into_iter().map(|w| w.what).collect();
+            (writes, messages)
+        },
+    )
+}
+
+/// A sync whose end could not be stored ends again; it is not repeated, which would find everything
+/// unchanged.
+#[test]
+fn a_conflict_at_the_end_of_a_sync_does_not_change_its_results() {
+    let (writes, results) = results_with_conflict(None);
+    assert_eq!(results, ["configmap/one created"], "without a conflict");
+    let of_app: Vec<usize> = (0..writes.len())
+        .filter(|at| writes[*at].starts_with("PATCH") && writes[*at].contains("/applications/"))
+        .collect();
+    assert!(of_app.len() > 1, "{writes:?}");
+    let wrong = side_by_side(&of_app, |at| {
+        let (_, results) = results_with_conflict(Some(*at));
+        (results != ["configmap/one created"])
+            .then(|| format!("conflict at write {at}: {results:?}"))
+            .into_iter()
+            .collect()
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A definition that is not served for a moment is not found either. No event follows that would
+/// call for another reconcile.
+#[test]
+fn a_not_found_that_is_not_about_the_application_is_tried_again() {
+    let told = "the server could not find the requested resource";
+    let refusals = vec![("PATCH /apis/argoproj.io".to_owned(), 404, told.to_owned())];
+    stage(
+        Plan {
+            refusals,
+            ..Plan::default()
+        },
+        async |stage| {
+            stage.play("commit\n  configmap one\napp").await;
+            let written = stage.written("/applications/");
+            assert!(written.iter().any(|w| w.ends_with(" 404")), "{written:?}");
+            stage.wire.plan(|plan| plan.refusals.clear());
+            sleep(PATIENCE).await;
+            let app = stage.first().await;
+            assert_eq!(app["status"]["sync"]["status"], "OutOfSync");
+        },
+    );
+}
+
+/// Who deletes an Application of a cluster that does not exist leaves nothing behind. Whether it
+/// exists is only known while the Secrets of clusters are watched.
+#[test]
+fn a_deletion_waits_while_it_is_unknown_whether_the_cluster_exists() {
+    stage(Plan::default(), async |stage| {
+        stage
+            .play(
+                "commit\n  configmap settings\napp finalizer\nsync\napp\n  \
+                 destination: {server: \"https://nowhere.example.org\"}",
+            )
+            .await;
+        let secrets = format!("GET /api/v1/namespaces/{NAMESPACE}/secrets$");
+        let refusals = vec![(secrets, 403, "not permitted".to_owned())];
+        stage.wire.plan(|plan| plan.refusals = refusals);
+        // The present watch ends meanwhile, and another one is refused.
+        stage.play("pass 30m\ndelete app\npass 5m").await;
+        let told = conditions(&stage.first().await, "DeletionError");
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(
+            told[0].ends_with(
+                "; the deletion waits because the Secrets of clusters, or other records, cannot be \
+                 watched at present"
+            ),
+            "{told:?}"
+        );
+        stage.wire.plan(|plan| plan.refusals.clear());
+        stage.play("pass 5m").await;
+        assert_eq!(stage.first().await, Value::Null);
+    });
 }

@@ -31,6 +31,8 @@ pub struct Plan {
     pub conflict: Option<usize>,
     /// Which event meets which fate.
     pub event: Option<(usize, Fate)>,
+    /// No watch ever tells of the deletion of an object with this name.
+    pub lost_deletion: Option<&'static str>,
     /// Watches lag this many events behind.
     pub lag: usize,
     /// A restarted process first sees the lists whose path contains this as its predecessor saw
