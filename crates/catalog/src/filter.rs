@@ -3,7 +3,8 @@
 //! Main type: [`Filter`]. The rule is run on the chart's document; its first result must be a
 //! boolean.
 
-use crate::{CatalogError, model::Chart};
+use crate::{CatalogError, fields, model::Chart};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tiphys_gocompat::jq::{Limits, Program};
@@ -28,11 +29,16 @@ impl Filter {
             return Ok(Self::default());
         }
         let rule = serde_json::from_str::<serde_json::Value>(text).and_then(|value| {
-            if value.is_object() {
-                serde_json::from_value(value)
-            } else {
-                Err(serde::de::Error::custom("not an object"))
+            if value.is_null() {
+                return Ok(Self::default());
             }
+            let mut value = fields::named(&value, &["jq", "variables"]).into_owned();
+            let Some(map) = value.as_object_mut() else {
+                return Err(serde::de::Error::custom("not an object"));
+            };
+            // As Go reads it, where `null` leaves a field as it is.
+            map.retain(|_, field| !field.is_null());
+            serde_json::from_value(value)
         });
         rule.map_err(|e| CatalogError::FilterRule(e.to_string()))
     }
@@ -48,6 +54,12 @@ impl Filter {
             return Ok(None);
         }
         let mut text = String::new();
+        if self.jq.contains("now") {
+            // The language has no clock of its own here.
+            let now = Timestamp::now();
+            let (second, part) = (now.as_second(), now.subsec_millisecond());
+            text.push_str(&format!("def now: {second}.{part:03}; "));
+        }
         for (name, value) in &self.variables {
             if !is_variable(name) {
                 let why = format!("unable to compile jq: invalid variable name: {name}");
@@ -88,5 +100,45 @@ impl Compiled {
                 "unable to convert jq result to boolean. Got: <nil>".to_owned(),
             )),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each as a genuine asset-syncer takes it.
+    #[test]
+    fn rules_are_read_as_go_reads_them() {
+        for (text, jq) in [
+            ("", Some("")),
+            ("null", Some("")),
+            ("{}", Some("")),
+            (r#"{"jq": "true", "variables": null}"#, Some("true")),
+            (r#"{"jq": null}"#, Some("")),
+            (r#"{"JQ": "true", "z": 1}"#, Some("true")),
+            (r#"{"jq": 1}"#, None),
+            (r#"{"jq": "true", "variables": {"$x": 1}}"#, None),
+            ("[]", None),
+            (r#""x""#, None),
+        ] {
+            let read = Filter::parse(text).ok();
+            assert_eq!(read.map(|rule| rule.jq).as_deref(), jq, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_rule_may_ask_for_the_time() {
+        let keeps = |jq: &str| {
+            let rule = Filter {
+                jq: jq.to_owned(),
+                variables: BTreeMap::from([("$x".to_owned(), "1".to_owned())]),
+            };
+            let compiled = rule.compile().expect("a program").expect("a rule");
+            compiled.keeps(&Chart::default()).expect("an answer")
+        };
+        assert!(keeps("now > 1700000000"));
+        assert!(keeps("def f: $x; f == \"1\""));
+        assert!(!keeps("now < 1700000000"));
     }
 }

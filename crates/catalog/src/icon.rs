@@ -162,6 +162,10 @@ fn drawn_svg(content: &[u8]) -> Result<DynamicImage, IconFault> {
     options.image_href_resolver.resolve_string = Box::new(|_, _| None);
     options.image_href_resolver.resolve_data = Box::new(|_, _, _| None);
     let view = view_box(&document);
+    // The size of what is drawn is no size of a picture.
+    if view.is_none() && !has_size(&document) {
+        return Err(IconFault::NoSize);
+    }
     let tree = Tree::from_xmltree(&document, &options).map_err(|e| broken(&e))?;
     let size = tree.size();
     let (from_x, from_y) = (f64::from(size.width()), f64::from(size.height()));
@@ -190,6 +194,14 @@ fn view_box(document: &roxmltree::Document<'_>) -> Option<(f64, f64)> {
         [_, _, width, height] => Some((width, height)),
         _ => None,
     }
+}
+
+fn has_size(document: &roxmltree::Document<'_>) -> bool {
+    let root = document.root_element();
+    ["width", "height"].into_iter().all(|side| {
+        let length = root.attribute(side);
+        length.is_some_and(|length| !length.trim_end().ends_with('%'))
+    })
 }
 
 /// How many elements are drawn, counting what others refer to each time.
@@ -277,6 +289,24 @@ mod tests {
             draw(b"<html>", "image/svg+xml"),
             Err(IconFault::Broken(_))
         ));
+    }
+
+    #[test]
+    fn a_drawing_needs_a_size() {
+        for (size, wanted) in [
+            ("", None),
+            ("width='48'", None),
+            ("width='100%' height='100%'", None),
+            ("width='48' height='24'", Some((48, 24))),
+            ("viewBox='0 0 12 6' width='100%'", Some((12, 6))),
+        ] {
+            let svg = format!(
+                "<svg xmlns='http://www.w3.org/2000/svg' {size}><rect width='9' height='9'/></svg>"
+            );
+            let drawn = draw(svg.as_bytes(), "image/svg+xml");
+            let found = drawn.map(|png| self::size(&png));
+            assert_eq!(found, wanted.ok_or(IconFault::NoSize), "{size}");
+        }
     }
 
     #[test]

@@ -5,8 +5,10 @@
 //! divided is parsed as a whole.
 
 mod lines;
+mod times;
 
 use crate::{
+    fields,
     model::{Chart, ChartVersion, Maintainer, NEVER, RepoRef, storable},
     repository::{Form, Repository, sha256},
 };
@@ -14,11 +16,13 @@ use lines::Lines;
 use serde::Deserialize;
 use serde_json::Value;
 use std::{
+    borrow::Cow,
     cmp::Ordering,
     collections::{BTreeMap, HashMap},
     io::{Read, Seek, SeekFrom},
     vec,
 };
+use times::go_time;
 use tiphys_gocompat::{
     semver::Version,
     yaml::{self, Duplicates},
@@ -180,8 +184,15 @@ fn divided(source: &mut (impl Read + Seek), form: Form) -> Result<Option<Vec<Pla
 }
 
 fn entries_of(index: Value, form: Form) -> Result<serde_json::Map<String, Value>, IndexFault> {
-    let Value::Object(mut index) = index else {
-        return Err(IndexFault::content("it is not a map"));
+    let named = match fields::named(&index, fields::INDEX) {
+        Cow::Owned(named) => Some(named),
+        Cow::Borrowed(_) => None,
+    };
+    let mut index = match named.unwrap_or(index) {
+        Value::Object(index) => index,
+        // As kubeapps reads an empty file; nothing is removed then.
+        Value::Null if form == Form::Kubeapps => return Ok(serde_json::Map::new()),
+        _ => return Err(IndexFault::content("it is not a map")),
     };
     let version = index.get("apiVersion").and_then(Value::as_str);
     if form == Form::Helm && version.unwrap_or_default().is_empty() {
@@ -309,9 +320,10 @@ fn chart_of(entries: &[Value], repository: &Repository) -> Parsed {
     let mut kept: Vec<(Option<Version>, Entry)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for value in entries {
+        let value = fields::entry(value);
         let version = value.get("version").and_then(Value::as_str);
         let version = storable(version.unwrap_or_default());
-        let entry = match entry_of(value, repository.form) {
+        let entry = match entry_of(&value, repository.form) {
             Ok(entry) => entry,
             Err(reason) => {
                 notes.push(Note {
@@ -427,39 +439,6 @@ fn document(versions: &[(Option<Version>, Entry)], repository: &Repository) -> O
         icon_content_type: String::new(),
         category: category.map(text).unwrap_or_default(),
         versions: versions.iter().map(|(_, entry)| version(entry)).collect(),
-    })
-}
-
-/// A time of RFC 3339 as Go writes it again; `None` if Go could not read it.
-fn go_time(text: &str) -> Option<String> {
-    let bytes = text.as_bytes();
-    let shaped = bytes.len() >= 20
-        && bytes[10] == b'T'
-        && [(4, b'-'), (7, b'-'), (13, b':'), (16, b':')]
-            .iter()
-            .all(|(at, sign)| bytes[*at] == *sign);
-    if !shaped {
-        return None;
-    }
-    let (clock, rest) = (text.get(..19)?, text.get(19..)?);
-    let zone = rest.find(['Z', '+', '-'])?;
-    let (fraction, zone) = rest.split_at(zone);
-    let fraction = match fraction.strip_prefix(['.', ',']) {
-        Some("") => return None,
-        Some(digits) => digits,
-        None if fraction.is_empty() => fraction,
-        None => return None,
-    };
-    let is_time = format!("{clock}{zone}").parse::<jiff::Timestamp>().is_ok();
-    if !is_time || !fraction.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    let fraction = fraction.get(..9).unwrap_or(fraction).trim_end_matches('0');
-    let zone = if zone == "+00:00" { "Z" } else { zone };
-    Some(if fraction.is_empty() {
-        format!("{clock}{zone}")
-    } else {
-        format!("{clock}.{fraction}{zone}")
     })
 }
 

@@ -50,10 +50,14 @@ struct Held {
     id: RepoId,
     holder: String,
     at_work: Weak<Repository>,
+    is_given_back: bool,
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
+        if self.is_given_back {
+            return;
+        }
         // Without a runtime the process ends, and so does the lease some time later.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
@@ -96,18 +100,19 @@ pub async fn leased<T>(
     };
     let claimed = tokio::time::timeout(PATIENCE, waiting).await;
     claimed.unwrap_or_else(|_| Err(elsewhere()))?;
-    let held = Held {
+    let mut held = Held {
         store: Arc::clone(store),
         id: id.clone(),
         holder: holder.to_owned(),
         at_work,
+        is_given_back: false,
     };
     let done = tokio::select! {
         done = work => done,
         () = renew(store, id, holder) => Err(elsewhere()),
     };
     release(store, id, holder).await?;
-    drop(held);
+    held.is_given_back = true;
     done
 }
 
@@ -145,6 +150,13 @@ mod tests {
         assert_eq!(work.await.expect("it is done"), 7);
         assert!(claim(&store, &id, "a").await.expect("it is given back"));
         release(&store, &id, "a").await.expect("a database");
+        // Only once: what the same holder does next has its own lease.
+        let work = leased(&store, (&id, "b"), Weak::new(), async { Ok(8) });
+        assert_eq!(work.await.expect("it is done"), 8);
+        assert!(claim(&store, &id, "b").await.expect("it is free"));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(!claim(&store, &id, "a").await.expect("it is b's"));
+        release(&store, &id, "b").await.expect("a database");
         // Also by work that is dropped.
         let work = leased(
             &store,

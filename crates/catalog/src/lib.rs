@@ -8,6 +8,7 @@
 pub mod apprepository;
 pub mod asset_syncer;
 mod error;
+pub mod fields;
 pub mod files;
 mod filter;
 mod folding;

@@ -2,6 +2,7 @@
 //!
 //! Main function: [`run`]. It is what the Jobs of an AppRepository run.
 
+mod address;
 mod credentials;
 mod flags;
 
@@ -181,7 +182,7 @@ async fn sync(
     let filter = Filter::parse(&line.filter_rules).map_err(failed)?;
     let opening = Opening {
         id: RepoId::new(&line.namespace, name),
-        url: url.to_owned(),
+        url: address::read(url)?,
         is_registry: form != "helm",
         oci_repositories: line.oci_repositories.clone(),
         form: Form::Kubeapps,

@@ -121,6 +121,24 @@ fn what_is_no_index_is_an_error() {
         Form::Helm
     ));
     assert!(is_read(b"entries: {}\n", Form::Kubeapps));
+    // To kubeapps an empty file is an index without charts.
+    assert!(is_read(b"", Form::Kubeapps));
+    assert!(!is_read(b"", Form::Helm));
+}
+
+/// Go finds the fields of a document whatever their case.
+#[test]
+fn fields_in_another_case_are_read() {
+    let index = "APIVersion: v1\nEntries:\n  pump:\n  - Name: pump\n    VERSION: 1.0.0\n    \
+                 AppVersion: \"3\"\n    URLs: [a.tgz]\n";
+    for form in [Form::Helm, Form::Kubeapps] {
+        let (_, parsed) = parse(index, form).remove(0);
+        let chart = parsed.chart.expect("a chart");
+        let version = &chart.versions[0];
+        let found = (&*chart.name, &*version.version, &*version.app_version);
+        assert_eq!(found, ("pump", "1.0.0", "3"));
+        assert_eq!(version.urls.as_deref(), Some(&["a.tgz".to_owned()][..]));
+    }
 }
 
 #[test]

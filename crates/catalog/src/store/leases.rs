@@ -22,7 +22,8 @@ impl Store {
     /// The database fails.
     pub fn claim(&self, id: &RepoId, holder: &str, lasts: Duration) -> Result<bool, CatalogError> {
         let seconds = i64::try_from(lasts.as_secs()).unwrap_or(i64::MAX);
-        self.transaction(|sql| {
+        // A lease that a crash of the server loses is taken again when it is renewed.
+        self.repeatable(|sql| {
             let now = now(sql);
             let renewed = sql.execute(
                 &format!(
@@ -47,7 +48,8 @@ impl Store {
     /// # Errors
     /// The database fails.
     pub fn release(&self, id: &RepoId, holder: &str) -> Result<(), CatalogError> {
-        self.transaction(|sql| {
+        // If this gets lost, the lease ends by itself.
+        self.repeatable(|sql| {
             sql.execute(
                 "DELETE FROM tiphys_leases WHERE namespace = $1 AND name = $2 AND holder = $3",
                 values![&id.namespace, &id.name, holder],

@@ -1,6 +1,6 @@
 //! Repositories: what users entered, and the state of reading them.
 
-use super::{Store, sql::values};
+use super::{Sql, Store, sql::values};
 use crate::{CatalogError, repository::RepoId};
 
 /// What the last complete sync left.
@@ -160,60 +160,79 @@ impl Store {
         now: jiff::Timestamp,
         ended: Result<&RepoState, &str>,
     ) -> Result<(), CatalogError> {
-        let seconds = now.as_second();
-        self.transaction(|sql| {
-            sql.execute(
-                "INSERT INTO tiphys_repos (namespace, name, url) VALUES ($1, $2, $3)
-                ON CONFLICT (namespace, name) DO NOTHING",
-                values![&id.namespace, &id.name, url],
-            )?;
-            let state = match ended {
-                Ok(state) => state,
-                Err(reason) => {
-                    sql.execute(
-                        "UPDATE tiphys_repos SET attempted_at = $1, error = $2
-                        WHERE namespace = $3 AND name = $4",
-                        values![seconds, reason, &id.namespace, &id.name],
-                    )?;
-                    return Ok(());
-                }
-            };
-            sql.execute(
-                "UPDATE tiphys_repos SET url = $1, config_sha = $2, checksum = $3, etag = $4,
-                    modified = $5, attempted_at = $6, succeeded_at = $7, error = NULL, skipped = $8
-                WHERE namespace = $9 AND name = $10",
-                values![
-                    url,
-                    &state.config_sha,
-                    &state.checksum,
-                    &state.etag,
-                    &state.modified,
-                    seconds,
-                    seconds,
-                    state.skipped,
-                    &id.namespace,
-                    &id.name
-                ],
-            )?;
-            sql.execute(
-                "UPDATE tiphys_charts SET files_sha = entry_sha
-                WHERE repo_namespace = $1 AND repo_name = $2 AND files_sha <> entry_sha",
-                values![&id.namespace, &id.name],
-            )?;
-            let text = now.strftime("%Y-%m-%d %H:%M:%S.%f +0000 UTC").to_string();
-            sql.execute(
-                "INSERT INTO repos (namespace, name, checksum, last_update) VALUES ($1, $2, $3, $4)
-                ON CONFLICT (namespace, name) DO UPDATE SET checksum = $5, last_update = $6",
-                values![
-                    &id.namespace,
-                    &id.name,
-                    &state.checksum,
-                    &text,
-                    &state.checksum,
-                    &text
-                ],
-            )?;
-            Ok(())
-        })
+        self.transaction(|sql| finish(sql, id, url, now, ended))
     }
+
+    /// The same of an attempt that found nothing new, without waiting for the disk.
+    pub(crate) fn finish_unchanged(
+        &self,
+        id: &RepoId,
+        url: &str,
+        now: jiff::Timestamp,
+        state: &RepoState,
+    ) -> Result<(), CatalogError> {
+        self.repeatable(|sql| finish(sql, id, url, now, Ok(state)))
+    }
+}
+
+fn finish(
+    sql: &mut dyn Sql,
+    id: &RepoId,
+    url: &str,
+    now: jiff::Timestamp,
+    ended: Result<&RepoState, &str>,
+) -> Result<(), CatalogError> {
+    let seconds = now.as_second();
+    sql.execute(
+        "INSERT INTO tiphys_repos (namespace, name, url) VALUES ($1, $2, $3)
+        ON CONFLICT (namespace, name) DO NOTHING",
+        values![&id.namespace, &id.name, url],
+    )?;
+    let state = match ended {
+        Ok(state) => state,
+        Err(reason) => {
+            sql.execute(
+                "UPDATE tiphys_repos SET attempted_at = $1, error = $2
+                WHERE namespace = $3 AND name = $4",
+                values![seconds, reason, &id.namespace, &id.name],
+            )?;
+            return Ok(());
+        }
+    };
+    sql.execute(
+        "UPDATE tiphys_repos SET url = $1, config_sha = $2, checksum = $3, etag = $4,
+            modified = $5, attempted_at = $6, succeeded_at = $7, error = NULL, skipped = $8
+        WHERE namespace = $9 AND name = $10",
+        values![
+            url,
+            &state.config_sha,
+            &state.checksum,
+            &state.etag,
+            &state.modified,
+            seconds,
+            seconds,
+            state.skipped,
+            &id.namespace,
+            &id.name
+        ],
+    )?;
+    sql.execute(
+        "UPDATE tiphys_charts SET files_sha = entry_sha
+        WHERE repo_namespace = $1 AND repo_name = $2 AND files_sha <> entry_sha",
+        values![&id.namespace, &id.name],
+    )?;
+    let text = now.strftime("%Y-%m-%d %H:%M:%S.%f +0000 UTC").to_string();
+    sql.execute(
+        "INSERT INTO repos (namespace, name, checksum, last_update) VALUES ($1, $2, $3, $4)
+        ON CONFLICT (namespace, name) DO UPDATE SET checksum = $5, last_update = $6",
+        values![
+            &id.namespace,
+            &id.name,
+            &state.checksum,
+            &text,
+            &state.checksum,
+            &text
+        ],
+    )?;
+    Ok(())
 }

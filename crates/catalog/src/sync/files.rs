@@ -22,6 +22,9 @@ use tokio::sync::{Semaphore, mpsc};
 
 /// Charts whose versions are looked up at once.
 const GROUP: usize = 16;
+/// Look-ups at the same time. A look-up waits while others use the database, and nothing would be
+/// downloaded meanwhile.
+const AHEAD: usize = 2;
 /// How long to wait before an archive is asked for again.
 const PAUSES: [Duration; 2] = [Duration::from_millis(300), Duration::from_millis(1_500)];
 
@@ -52,12 +55,13 @@ impl CatalogSync {
         (part, failed): (Part, &Arc<Failures>),
     ) -> Result<(usize, usize), CatalogError> {
         let groups: Vec<Vec<String>> = charts.chunks(GROUP).map(<[String]>::to_vec).collect();
-        let jobs = stream::iter(groups).then(|charts| {
+        let jobs = stream::iter(groups).map(|charts| {
             let failed = Arc::clone(failed);
             self.with_store(move |store, repository| {
                 jobs_of(store, repository, &charts, (part, &failed))
             })
         });
+        let jobs = jobs.buffered(AHEAD);
         self.work(jobs.map_ok(stream_of).try_flatten().boxed())
             .await
     }

@@ -187,7 +187,11 @@ impl CatalogSync {
         let replaced = self.look_again(Timestamp::now()).await?;
         self.read_icons(None).await?;
         let skipped = state.skipped;
-        self.finish(state).await?;
+        self.with_store(move |store, repository| {
+            let (id, url) = (&repository.id, shown(&repository.url));
+            store.finish_unchanged(id, &url, Timestamp::now(), &state)
+        })
+        .await?;
         Ok(SyncReport {
             unchanged: true,
             files,
