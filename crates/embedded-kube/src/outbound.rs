@@ -17,6 +17,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 use tiphys_apimachinery::Gvr;
+use tiphys_gocompat::x509;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -276,7 +277,7 @@ fn tls(error: &std::io::Error, host: &str) -> String {
             presented,
             ..
         })) => {
-            format!("{FAILED}: {}", wrong_name(presented, host))
+            format!("{FAILED}: {}", x509::wrong_name(presented, host))
         }
         Some(rustls::Error::InvalidCertificate(
             CertificateError::Expired | CertificateError::ExpiredContext { .. },
@@ -288,33 +289,6 @@ fn tls(error: &std::io::Error, host: &str) -> String {
         }
         Some(other) => format!("tls: {other}"),
         None => "EOF".to_owned(),
-    }
-}
-
-/// The names of a certificate come as `DnsName("a")` and `IpAddress(1.2.3.4)`.
-fn wrong_name(presented: &[String], host: &str) -> String {
-    let names = |kind: &str| -> Vec<&str> {
-        let of = |name: &'_ String| name.starts_with(kind);
-        presented
-            .iter()
-            .filter(|n| of(n))
-            .map(|n| n[kind.len()..].trim_matches(['(', ')', '"']))
-            .collect()
-    };
-    if host.parse::<std::net::IpAddr>().is_ok() {
-        let ips = names("IpAddress");
-        return match ips.is_empty() {
-            true => format!(
-                "cannot validate certificate for {host} because it doesn't contain any IP SANs"
-            ),
-            false => format!("certificate is valid for {}, not {host}", ips.join(", ")),
-        };
-    }
-    match names("DnsName") {
-        dns if dns.is_empty() => {
-            format!("certificate is not valid for any names, but wanted to match {host}")
-        }
-        dns => format!("certificate is valid for {}, not {host}", dns.join(", ")),
     }
 }
 

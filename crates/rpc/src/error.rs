@@ -54,6 +54,8 @@ pub struct ApiError {
     pub message: String,
     /// Whether a call gave the code; decides what remains of the error inside another.
     explicit: bool,
+    /// Whether the request could not be read.
+    unread: bool,
 }
 
 impl ApiError {
@@ -62,6 +64,7 @@ impl ApiError {
             code,
             message: without_passwords(&message.into()),
             explicit: true,
+            unread: false,
         }
     }
 
@@ -71,6 +74,7 @@ impl ApiError {
             code: Code::Unknown,
             message: without_passwords(&message.into()),
             explicit: false,
+            unread: false,
         }
     }
 
@@ -124,6 +128,20 @@ impl ApiError {
             message: format!("{doing}: {}", self.message),
             ..self
         }
+    }
+
+    /// The error of a request that could not be read, so that no call has begun.
+    #[must_use]
+    pub(crate) fn of_unread(self) -> Self {
+        Self {
+            unread: true,
+            ..self
+        }
+    }
+
+    /// Whether the request could not be read: REST then answers as to a call without a stream.
+    pub(crate) fn is_of_unread(&self) -> bool {
+        self.unread
     }
 
     /// The body of a REST error.

@@ -117,3 +117,71 @@ async fn clients_that_are_too_old_are_told_so() {
         assert!(is_it, "{agent}: {body:?}");
     }
 }
+
+/// Nothing of the stream has begun.
+#[tokio::test]
+async fn a_stream_whose_query_cannot_be_read_is_refused_as_any_call() {
+    let world = World::start().await;
+    let logs = "/api/v1/applications/a/logs";
+    let unreadable = format!("{logs}?tailLines=x");
+    let (status, answer) = world.rest(Method::GET, &unreadable, None).await;
+    let why = r#"strconv.ParseInt: parsing "x": invalid syntax"#;
+    let refused = json!({"error": why, "message": why, "code": 3});
+    assert_eq!((status, answer), (400, refused));
+    let (status, answer) = world.rest(Method::GET, logs, None).await;
+    assert_eq!((status, &answer["error"]["grpc_code"]), (403, &json!(7)));
+}
+
+/// Kubernetes would take the path of an object without a name for that of all of them.
+#[tokio::test]
+async fn what_has_no_name_is_neither_read_nor_deleted() {
+    let world = World::start().await;
+    let why = "resource name may not be empty";
+    for (method, path, why) in [
+        (Method::GET, "/api/v1/projects/", why.to_owned()),
+        (Method::DELETE, "/api/v1/projects/", why.to_owned()),
+        (
+            Method::DELETE,
+            "/api/v1/applicationsets/",
+            format!("error getting ApplicationSets: {why}"),
+        ),
+    ] {
+        let (status, answer) = world.rest(method, path, None).await;
+        assert_eq!(status, 500, "{path}: {answer}");
+        assert_eq!(
+            (&answer["code"], &answer["error"]),
+            (&json!(2), &json!(why))
+        );
+    }
+}
+
+/// As Go's gateway does it: it reads the message before it encodes it.
+#[tokio::test]
+async fn what_is_wrong_in_a_message_is_told_before_what_it_lacks() {
+    let world = World::start().await;
+    let lacks = |name: &str| {
+        format!(r#"grpc: error while marshaling: proto: required field "{name}" not set"#)
+    };
+    for (body, code, why) in [
+        (
+            json!({"patch": 5}),
+            3,
+            "json: cannot unmarshal number into Go struct field ApplicationPatchRequest.patch of \
+             type string"
+                .to_owned(),
+        ),
+        (json!({"patch": "{}"}), 13, lacks("patchType")),
+        (
+            json!({"patchType": "merge", "patch": null}),
+            13,
+            lacks("patch"),
+        ),
+    ] {
+        let path = "/api/v1/applications/a";
+        let (_, answer) = world.rest(Method::PATCH, path, Some(body)).await;
+        assert_eq!(
+            (&answer["code"], &answer["error"]),
+            (&json!(code), &json!(why))
+        );
+    }
+}

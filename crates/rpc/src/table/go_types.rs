@@ -11,9 +11,43 @@ use std::fmt;
 const OF_SERVICES: [&str; 3] = ["ClusterID", "SyncOptions", "ResourceActionParameters"];
 const REQUESTS: [&str; 3] = ["Request", "Query", "Response"];
 /// Lists that have names of their own.
-const LISTS: [(&str, &str); 2] = [
+const LISTS: [(&str, &str); 11] = [
     ("v1alpha1.ApplicationSource", "v1alpha1.ApplicationSources"),
+    (
+        "v1alpha1.ApplicationSourcePluginParameter",
+        "v1alpha1.ApplicationSourcePluginParameters",
+    ),
+    (
+        "v1alpha1.ApplicationSetNestedGenerator",
+        "v1alpha1.ApplicationSetNestedGenerators",
+    ),
+    (
+        "v1alpha1.ApplicationSetTerminalGenerator",
+        "v1alpha1.ApplicationSetTerminalGenerators",
+    ),
+    (
+        "v1alpha1.ApplicationSetResourceIgnoreDifferences",
+        "v1alpha1.ApplicationSetIgnoreDifferences",
+    ),
+    ("v1alpha1.EnvEntry", "v1alpha1.Env"),
+    ("v1alpha1.KustomizePatch", "v1alpha1.KustomizePatches"),
+    ("v1alpha1.KustomizeReplica", "v1alpha1.KustomizeReplicas"),
+    (
+        "v1alpha1.ResourceIgnoreDifferences",
+        "v1alpha1.IgnoreDifferences",
+    ),
+    ("v1alpha1.RevisionHistory", "v1alpha1.RevisionHistories"),
     ("v1alpha1.SyncWindow", "v1alpha1.SyncWindows"),
+];
+/// Lists of text that have names of their own: their message, their field, and the name.
+const TEXTS: [(&str, &str, &str); 3] = [
+    (
+        "ApplicationSourceKustomize",
+        "images",
+        "v1alpha1.KustomizeImages",
+    ),
+    ("SyncOperation", "syncOptions", "v1alpha1.SyncOptions"),
+    ("SyncPolicy", "syncOptions", "v1alpha1.SyncOptions"),
 ];
 const ANY: &str = "interface {}";
 
@@ -29,9 +63,18 @@ pub fn qualified(name: &str, package: &str) -> String {
     format!("{package}.{name}")
 }
 
-/// The type of a list that the visitor takes.
-pub fn of_list<'de, V: Visitor<'de>>(visitor: V, package: &str) -> String {
-    name(visitor.visit_seq(Nothing(package)))
+/// The type of a list that the visitor takes for this field of a message.
+pub fn of_list<'de, V: Visitor<'de>>(
+    visitor: V,
+    package: &str,
+    message: &str,
+    field: &str,
+) -> String {
+    let named = |(of, own, _): &&(&str, &str, &str)| (*of, *own) == (message, field);
+    match TEXTS.iter().find(named) {
+        Some((_, _, name)) => (*name).to_owned(),
+        None => name(visitor.visit_seq(Nothing(package))),
+    }
 }
 
 /// The type of a map that the visitor takes.

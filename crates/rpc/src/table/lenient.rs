@@ -66,6 +66,8 @@ pub struct JsonRequest {
     pub texts: Texts,
     /// The field that is the body, if that is not the whole message.
     pub body: Option<&'static str>,
+    /// The error for a required field that it lacks. What is wrong with another comes first.
+    pub lacks: Option<String>,
 }
 
 /// Deserialises a message in which all scalars are text.
@@ -75,6 +77,15 @@ pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, MessageError> 
         ..Place::default()
     };
     T::deserialize(Lenient { value, place })
+}
+
+/// Deserialises an object that is no request; the error is in Go's words.
+pub fn from_json<T: DeserializeOwned>(value: Value) -> Result<T, MessageError> {
+    let request = JsonRequest {
+        message: value,
+        ..JsonRequest::default()
+    };
+    from_request(request, "")
 }
 
 /// Deserialises a request of a service; `package` is that of the service's messages in Go.
@@ -282,7 +293,8 @@ impl<'de> Deserializer<'de> for Lenient<'_> {
             (text @ Value::String(_), Some(_)) => visitor.visit_seq(Items::new(vec![text], place)),
             (Value::Null, _) => Ok(Value::Null.deserialize_seq(visitor)?),
             (other, _) => {
-                let wanted = go_types::of_list(visitor, place.package);
+                let field = place.field.map_or("", |(name, _)| name);
+                let wanted = go_types::of_list(visitor, place.package, place.message, field);
                 Err(place.mismatch(kind(&other), &wanted))
             }
         }
@@ -525,6 +537,18 @@ mod tests {
                 "struct field ApplicationSpec.spec.sources of type v1alpha1.ApplicationSources",
             ),
             (
+                application(json!({"spec": {"ignoreDifferences": {}}})),
+                "object",
+                "struct field ApplicationSpec.spec.ignoreDifferences of type \
+                 v1alpha1.IgnoreDifferences",
+            ),
+            (
+                application(json!({"spec": {"syncPolicy": {"syncOptions": "x"}}})),
+                "string",
+                "struct field SyncPolicy.spec.syncPolicy.syncOptions of type \
+                 v1alpha1.SyncOptions",
+            ),
+            (
                 application(json!({"spec": {"revisionHistoryLimit": 1.5}})),
                 "number 1.5",
                 "struct field ApplicationSpec.spec.revisionHistoryLimit of type int64",
@@ -564,7 +588,7 @@ mod tests {
         let request = JsonRequest {
             message: json!({"sourceIndex": "x"}),
             texts,
-            body: None,
+            ..JsonRequest::default()
         };
         let e = from_request::<RevisionMetadataQuery>(request, "application");
         let why = "strconv.ParseInt: parsing \"x\": invalid syntax";

@@ -12,7 +12,7 @@ mod texts;
 
 pub use fields::Fields;
 pub use go_types::qualified;
-pub use lenient::{JsonRequest, MessageError, from_value};
+pub use lenient::{JsonRequest, MessageError, from_json, from_value};
 pub use pattern::{Bindings, Pattern, percent_decode};
 pub use shape::{Find, Shape, Shapes};
 
@@ -418,12 +418,20 @@ fn decode<Q: Query>(request: Request, package: &str) -> Result<(Q, Encoding), Ap
                     text => unreadable(&text),
                 })
         }
-        Request::Json(request) => lenient::from_request(request, package)
-            .map(|q| (q, Encoding::Json))
-            .map_err(|e| match e {
+        Request::Json(mut request) => {
+            let lacks = request.lacks.take();
+            let read = lenient::from_request(request, package).map_err(|e| match e {
                 MessageError::Gos(text) => ApiError::invalid(text),
                 MessageError::Other(text) => ApiError::invalid(format!("invalid request: {text}")),
-            }),
+            });
+            let query = match (read, lacks) {
+                (Ok(_), Some(why)) => Err(ApiError::internal(why)),
+                (read, _) => read,
+            };
+            query
+                .map(|q| (q, Encoding::Json))
+                .map_err(ApiError::of_unread)
+        }
         Request::Stream(_) => Err(ApiError::internal(
             "a stream where one message was expected",
         )),

@@ -45,7 +45,7 @@ pub async fn handle<S: Role>(
                 Err(e) => {
                     // Unless it was run, and has ended.
                     running.failed(&e);
-                    if is_stream {
+                    if is_stream && !e.is_of_unread() {
                         failed_stream(&e, wants_events(&parts))
                     } else {
                         json(e.code.http(), e.json().to_string().into_bytes())
@@ -93,7 +93,8 @@ async fn answer<S: Role>(
     };
     running.called_by(&caller);
     let end = deadline::of(&parts.headers)?;
-    let mut message = match read_body(rest, body, state.max_request(&caller)).await? {
+    let read = read_body(rest, body, state.max_request(&caller)).await;
+    let mut message = match read.map_err(ApiError::of_unread)? {
         Value::Object(message) => message,
         // Its error says what it has to be.
         message => {
@@ -111,15 +112,18 @@ async fn answer<S: Role>(
         // What is no field of the message then is not read.
         asked = "";
     }
-    let (fields, texts) = query::read(&mut message, asked, bindings)?;
+    let (fields, texts) =
+        query::read(&mut message, asked, bindings).map_err(ApiError::of_unread)?;
     let fields = fields.filter(|_| state.selects_fields(call));
     let fields = match fields {
         Some(fields) if !state.keeps_list_metadata(call) => Some(fields.strictly()),
         fields => fields,
     };
-    if let Some(field) = call.lacks(&message) {
-        let why = format!("grpc: error while marshaling: {field}");
-        return Err(ApiError::internal(why));
+    let lacks = call.lacks(&message);
+    let lacks = lacks.map(|field| format!("grpc: error while marshaling: {field}"));
+    if lacks.is_some() {
+        // A required field that is null is absent, too.
+        message.retain(|_, value| !value.is_null());
     }
     let renewed = state.renewed(&caller, &parts.headers).await;
     let name = call.rpc.trim_start_matches('/');
@@ -138,6 +142,7 @@ async fn answer<S: Role>(
         message: Value::Object(message),
         texts,
         body,
+        lacks,
     };
     let run = call
         .run(state, caller, CallRequest::Json(request), running)

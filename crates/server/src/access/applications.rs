@@ -143,7 +143,11 @@ pub(crate) async fn app_in_project(
         .unwrap_or((&state.options.namespace, name));
     let reach = &state.reach;
     let found = match reach.permits(namespace) {
-        true => reach.store.get_app(namespace, name).await.ok(),
+        true => match reach.store.get_app(namespace, name).await {
+            Err(StoreError::NotFound(_)) => None,
+            // Not the same as one that does not exist: that needs no more than the right to create.
+            found => Some(found?),
+        },
         false => None,
     };
     let Some(app) = found else {
@@ -300,11 +304,17 @@ impl Reach {
         self.index.ready().await;
     }
 
-    /// The Applications that the caller may see, sorted by namespace and name, and the resource
-    /// version of the list.
-    pub(crate) fn apps(&self, guard: &Guard) -> (Vec<Authorized<Arc<Application>, Get>>, u64) {
+    /// The Applications that are wanted and that the caller may see, sorted by namespace and name,
+    /// and the resource version of the list. What is not wanted is not asked for: a permission
+    /// costs more than a selector.
+    pub(crate) fn apps(
+        &self,
+        guard: &Guard,
+        wanted: impl Fn(&Application) -> bool,
+    ) -> (Vec<Authorized<Arc<Application>, Get>>, u64) {
         let (apps, version) = self.index.all();
-        let seen = apps.into_iter().filter_map(|app| guard.grant(app).ok());
+        let apps = apps.into_iter().filter(|app| wanted(app));
+        let seen = apps.filter_map(|app| guard.grant(app).ok());
         (seen.collect(), version)
     }
 

@@ -62,6 +62,9 @@ use crate::{
 };
 use std::sync::Arc;
 
+/// What Argo CD says of a name that is empty; the Kubernetes API would take it for all objects.
+const UNNAMED: &str = "resource name may not be empty";
+
 /// The ports; only the modules here can use them, after checking permissions.
 pub struct Reach {
     store: Arc<dyn Store>,

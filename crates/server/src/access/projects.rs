@@ -1,6 +1,8 @@
 //! Projects.
 
-use super::{Authorized, Create, Delete, Get, Guard, Reach, Resource, Update, Verb, Writes};
+use super::{
+    Authorized, Create, Delete, Get, Guard, Reach, Resource, UNNAMED, Update, Verb, Writes,
+};
 use crate::{ApiError, ports::StoreResult, server::State};
 use tiphys_api::{AppProject, rpc::events::EventList};
 
@@ -11,6 +13,9 @@ pub(crate) async fn find<A: Verb>(
     name: &str,
 ) -> Result<Authorized<AppProject, A>, ApiError> {
     guard.ask(Resource::Projects, A::ACTION, "", name)?;
+    if name.is_empty() {
+        return Err(ApiError::plain(UNNAMED));
+    }
     let project = state.reach.store.get_project(name).await?;
     Ok(Authorized::new(project))
 }

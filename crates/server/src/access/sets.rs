@@ -1,6 +1,8 @@
 //! ApplicationSets: finding, listing, watching and writing them.
 
-use super::{Authorized, Create, Delete, Get, Guard, Reach, Resource, Update, Verb, Writes};
+use super::{
+    Authorized, Create, Delete, Get, Guard, Reach, Resource, UNNAMED, Update, Verb, Writes,
+};
 use crate::{
     ApiError, Code,
     access::guard::{Named, app_name},
@@ -57,6 +59,10 @@ pub(crate) async fn set_to_delete(
             "error getting ApplicationSets: applicationsets.argoproj.io {name:?} not found"
         ))
     };
+    if name.is_empty() {
+        let why = format!("error getting ApplicationSets: {UNNAMED}");
+        return Err(ApiError::plain(why));
+    }
     if !state.reach.permits(namespace) {
         return Err(missing());
     }

@@ -299,8 +299,6 @@ impl Store for RecordStore {
         let known = self.records.projects.get(&self.records.namespace, name);
         let found = match known {
             Some(record) => Some(record),
-            // Kubernetes would answer with the list.
-            None if name.is_empty() => None,
             None => {
                 self.records
                     .projects

@@ -208,7 +208,11 @@ fn image(shown: &Shown, asked: &Parameters) -> String {
     let height = row + ROW;
     let title = if has_title { &*shown.name } else { "" };
     let (health, sync) = (&shown.health, &shown.sync);
-    let (left, right) = (health_colour(health), sync_colour(sync));
+    let left = health_colour(health);
+    let right = match not_found {
+        true => PURPLE,
+        false => sync_colour(sync),
+    };
     let (display, revision_colour) = match shows_revision {
         true => ("inline", right),
         false => ("none", "#4c1"),
@@ -249,6 +253,19 @@ fn image(shown: &Shown, asked: &Parameters) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_found_is_in_the_colours_of_the_unknown() {
+        let shown = Shown {
+            health: NOT_FOUND.into(),
+            ..Shown::default()
+        };
+        let image = image(&shown, &Parameters(Vec::new()));
+        for part in ["leftRect", "rightRect"] {
+            let part = format!(r#"id="{part}" fill="{PURPLE}""#);
+            assert!(image.contains(&part), "{part}\n{image}");
+        }
+    }
 
     #[test]
     fn a_badge_has_the_revision_and_the_name() {

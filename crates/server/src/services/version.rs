@@ -2,7 +2,10 @@
 
 use crate::{ApiError, auth::Caller, server::State};
 use std::sync::Arc;
-use tiphys_api::{meta::Empty, rpc::version::VersionMessage};
+use tiphys_api::{
+    meta::Empty,
+    rpc::version::{COMPILER, VersionMessage},
+};
 
 /// What the renderers of this program do as: the versions of the tools that they were compared with.
 const HELM: &str = "v4.2.4";
@@ -33,7 +36,7 @@ pub async fn version(
             "clean".into()
         };
         message.platform.clone_from(&info.platform);
-        message.compiler = "rustc".into();
+        COMPILER.clone_into(&mut message.compiler);
         message.kubectl_version.clone_from(&info.kubectl_version);
         HELM.clone_into(&mut message.helm_version);
         KUSTOMIZE.clone_into(&mut message.kustomize_version);

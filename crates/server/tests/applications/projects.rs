@@ -346,3 +346,34 @@ async fn a_broken_sync_window_stops_syncs_and_nothing_else() {
     assert_eq!(status, 200, "{started}");
     assert_eq!(get("/other/syncwindows").await.1["canSync"], true);
 }
+
+#[tokio::test]
+async fn of_both_names_of_the_projects_in_a_query_the_older_counts() {
+    let world = World::start().await;
+    create(&world, "one").await;
+    for (query, count) in [
+        ("projects=default", 1),
+        ("project=default&projects=other", 1),
+        ("project=other&projects=default", 0),
+    ] {
+        let path = format!("{APPS}?{query}");
+        let (_, list) = world.rest(Method::GET, &path, None).await;
+        let items = list["items"].as_array().map(Vec::len);
+        assert_eq!(items, Some(count), "{query}: {list}");
+    }
+}
+
+#[tokio::test]
+async fn a_patch_to_another_type_is_refused_in_gos_words() {
+    let world = World::start().await;
+    create(&world, "one").await;
+    let patch = json!({"patchType": "merge", "patch": r#"{"spec":{"project":5}}"#});
+    let path = format!("{APPS}/one");
+    let (status, answer) = world.rest(Method::PATCH, &path, Some(patch)).await;
+    assert_eq!(status, 500, "{answer}");
+    assert_eq!(
+        answer["error"],
+        "error unmarshaling patched app: json: cannot unmarshal number into Go struct field \
+         ApplicationSpec.spec.project of type string"
+    );
+}

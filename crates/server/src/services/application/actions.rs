@@ -123,11 +123,11 @@ pub async fn run_v2(
         match impact.operation {
             Operation::Patch => patch(&state, &subject, &impact.object)
                 .await
-                .map_err(|e| e.context("error patching resource"))?,
+                .map_err(|e| e.within("error patching resource"))?,
             Operation::Create => {
                 let object = Value::Object(impact.object.0.clone());
                 let created = state.reach.live(&subject.app).create(&object, false).await;
-                created.map_err(|e| e.context("error creating resource"))?;
+                created.map_err(|e| e.within("error creating resource"))?;
             }
         }
     }

@@ -11,13 +11,14 @@ use futures::{
     StreamExt as _,
     stream::{BoxStream, Peekable},
 };
-use jiff::Timestamp;
+use jiff::{Timestamp, tz::TimeZone};
 use std::{collections::BTreeSet, pin::Pin, sync::Arc, task::Poll, time::Duration};
 use tiphys_api::{
     meta::Time,
     resource::{ApplicationTree, ResourceNode, ResourceRef},
     rpc::application::{ApplicationPodLogsQuery, LogEntry},
 };
+use tiphys_gocompat::sprig::Moment;
 use tokio::time::Instant;
 
 const MAX_PODS: usize = 10;
@@ -29,6 +30,16 @@ const RECHECK: Duration = Duration::from_secs(5);
 
 type Lines = BoxStream<'static, Result<LogEntry, ApiError>>;
 
+/// A time in RFC 3339; what is wrong with another text is said in Go's words.
+fn until_time(text: &str) -> Result<Timestamp, ApiError> {
+    const LAYOUT: &str = "2006-01-02T15:04:05.999999999Z07:00";
+    text.parse().map_err(|e: jiff::Error| {
+        let why = Moment::parse(LAYOUT, text, &TimeZone::UTC).err();
+        let why = why.unwrap_or_else(|| e.to_string());
+        ApiError::plain(format!("invalid untilTime parameter value: {why}"))
+    })
+}
+
 pub async fn pod_logs(
     state: Arc<State>,
     guard: Guard,
@@ -39,9 +50,7 @@ pub async fn pod_logs(
     }
     let until = match q.until_time.as_deref().filter(|t| !t.is_empty()) {
         None => None,
-        Some(text) => Some(text.parse::<Timestamp>().map_err(|e| {
-            ApiError::invalid(format!("invalid untilTime parameter value: {text:?}: {e}"))
-        })?),
+        Some(text) => Some(until_time(text)?),
     };
     let place = q.app_namespace.clone();
     let followed = Followed::new(state, guard, place, q.name.clone(), q.project.clone());
@@ -332,6 +341,17 @@ mod tests {
             time_stamp_str: time.to_string(),
             ..entry(pod, format!("{pod}{second}"))
         })
+    }
+
+    #[test]
+    fn a_time_that_is_none_is_told_in_gos_words() {
+        assert!(until_time("2026-01-02T03:04:05Z").is_ok());
+        let e = until_time("bad").expect_err("it is no time");
+        assert_eq!(
+            e.message,
+            "invalid untilTime parameter value: parsing time \"bad\" as \
+             \"2006-01-02T15:04:05.999999999Z07:00\": cannot parse \"bad\" as \"2006\""
+        );
     }
 
     /// A client of Go refuses a message that lacks a field, and reads the page's JSON as Go has it.

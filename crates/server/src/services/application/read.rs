@@ -26,7 +26,7 @@ use tiphys_api::{
 use tiphys_apimachinery::selector::LabelSelector;
 use tiphys_engine::{spec, sync::window::Windows};
 
-/// Selects the Applications of a query, by `projects` and the older `project`.
+/// Selects the Applications of a query, by the older `project` or else by `projects`.
 pub(super) struct Filter {
     selector: LabelSelector,
     name: String,
@@ -64,10 +64,10 @@ impl Filter {
 }
 
 fn projects(q: &ApplicationQuery) -> Vec<String> {
-    if q.projects.is_empty() {
-        q.project.clone()
-    } else {
+    if q.project.is_empty() {
         q.projects.clone()
+    } else {
+        q.project.clone()
     }
 }
 
@@ -78,9 +78,9 @@ pub async fn list(
 ) -> Result<ApplicationList, ApiError> {
     let filter = Filter::new(&q, "error parsing the selector")?;
     state.reach.ready().await;
-    let (apps, resource_version) = state.reach.apps(&guard);
-    let apps = apps.iter().map(|app| -> &Application { app });
-    let selected = apps.filter(|app| filter.matches(app)).collect();
+    let wanted = |app: &Application| filter.matches(app);
+    let (apps, resource_version) = state.reach.apps(&guard, wanted);
+    let selected = apps.iter().map(|app| -> &Application { app }).collect();
     let (items, mut metadata) = page(selected, &q)?;
     metadata.resource_version = resource_version.to_string();
     Ok(ApplicationList {

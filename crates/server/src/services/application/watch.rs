@@ -76,7 +76,7 @@ impl Watch {
         self.pending = self
             .state
             .reach
-            .apps(&self.guard)
+            .apps(&self.guard, |_| true)
             .0
             .into_iter()
             .map(|app| Seen { change, app })

@@ -311,7 +311,7 @@ pub async fn patch(
             )));
         }
     };
-    let mut patched: Application = serde_json::from_value(after)
+    let mut patched: Application = tiphys_rpc::table::from_json(after)
         .map_err(|e| ApiError::plain(format!("error unmarshaling patched app: {e}")))?;
     let (old, new) = (&app.metadata, &mut patched.metadata);
     // A patch cannot change which Application it applies to: one of another name would be looked

@@ -108,7 +108,7 @@ pub async fn updates(
     _: ListRequest,
 ) -> Result<UpdateList, ApiError> {
     state.reach.ready().await;
-    let (apps, _) = state.reach.apps(&guard);
+    let (apps, _) = state.reach.apps(&guard, |_| true);
     let mut items = Vec::new();
     for app in &apps {
         for chosen in Chosen::all(app) {

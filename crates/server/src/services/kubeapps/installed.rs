@@ -53,12 +53,12 @@ pub async fn installed(
     };
     state.reach.ready().await;
     // Sorted by namespace and name.
-    let (mut apps, _) = state.reach.apps(&guard);
-    apps.retain(|app| {
+    let is_wanted = |app: &Application| {
         let of = &app.metadata;
         let is_next = after.is_none_or(|after| (&*of.namespace, &*of.name) > after);
         is_next && is_in(app, &context) && !Chosen::all(app).is_empty()
-    });
+    };
+    let (mut apps, _) = state.reach.apps(&guard, is_wanted);
     let has_more = apps.len() > size;
     apps.truncate(size);
     let last = apps.last().filter(|_| has_more);
@@ -142,11 +142,10 @@ async fn package(
     state.reach.ready().await;
     // Those of other namespaces may have the same name, and be installed elsewhere.
     let ours = &state.options.namespace;
-    let (seen, _) = state.reach.apps(guard);
-    let others = seen.iter().map(|app| &app.metadata);
-    let others = others.filter(|of| of.name == name && of.namespace != *ours);
+    let is_other = |app: &Application| app.metadata.name == name && app.metadata.namespace != *ours;
+    let (others, _) = state.reach.apps(guard, is_other);
     let mut places = vec![ours.clone()];
-    places.extend(others.map(|of| of.namespace.clone()));
+    places.extend(others.iter().map(|app| app.metadata.namespace.clone()));
     for place in places {
         match find::<Get>(state, guard, Some(&place), &name, None).await {
             Ok((app, _)) if is_in(&app, &context) && !Chosen::all(&app).is_empty() => {
