@@ -5,7 +5,7 @@
 use crate::{client::exit, commands::plugin, flags::ARGO_CD, output, program_name};
 use clap::{
     Arg, Command,
-    error::{ContextKind, ErrorKind},
+    error::{ContextKind, ContextValue, ErrorKind},
 };
 use std::{any::TypeId, env, io::IsTerminal as _, process::ExitCode};
 
@@ -29,7 +29,12 @@ pub fn told(e: &clap::Error, program: fn() -> Command) -> ExitCode {
             return unknown_command(name);
         }
     }
-    let is_of_argo_cd = words.iter().any(|word| ARGO_CD.contains(&word.as_str()));
+    // Its exit code 1 says that something differs.
+    let is_diff_of_files = verbs(&words, &program())
+        .first()
+        .is_some_and(|verb| verb == "diff");
+    let is_of_argo_cd =
+        !is_diff_of_files && words.iter().any(|word| ARGO_CD.contains(&word.as_str()));
     if is_of_argo_cd && let Some(message) = flag_fault(e, &words, &program()) {
         output::print(&format!("Error: {message}\n"));
         if std::io::stderr().is_terminal() {
@@ -40,6 +45,10 @@ pub fn told(e: &clap::Error, program: fn() -> Command) -> ExitCode {
                 path(&words, &program())
             );
         }
+        return ExitCode::from(exit::FAILED);
+    }
+    if is_of_argo_cd && let Some(message) = lacking(e) {
+        output::print(&format!("Error: {message}\n"));
         return ExitCode::from(exit::FAILED);
     }
     // One of too many words is unknown, too.
@@ -56,13 +65,26 @@ pub fn told(e: &clap::Error, program: fn() -> Command) -> ExitCode {
             exit::FAILED
         });
     }
-    let _ = e.print();
+    // A group says on standard output how it is used, whatever follows its name.
+    let is_group = matches!(
+        kind,
+        ErrorKind::InvalidSubcommand
+            | ErrorKind::MissingSubcommand
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    );
+    if is_group && is_of_argo_cd {
+        output::print(&e.render().to_string());
+    } else {
+        let _ = e.print();
+    }
     let is_help = matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     // The group `admin` answers with its help, and no error.
     let is_admin = kind == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
         && words.get(1).is_some_and(|word| word == "admin");
     ExitCode::from(if is_help || is_admin {
         exit::DONE
+    } else if is_diff_of_files {
+        exit::MISUSED_DIFF
     } else {
         exit::FAILED
     })
@@ -136,14 +158,25 @@ fn flag_fault(e: &clap::Error, words: &[String], program: &Command) -> Option<St
     }
     let arg = arg(&flag, words, program);
     match e.kind() {
-        ErrorKind::UnknownArgument => Some(format!("unknown flag: {flag}")),
+        ErrorKind::UnknownArgument => Some(match letter(&flag) {
+            Some(letter) => {
+                let rest = rest_of_letters(letter, words);
+                format!("unknown shorthand flag: '{letter}' in -{rest}")
+            }
+            None => format!("unknown flag: {flag}"),
+        }),
         ErrorKind::InvalidValue | ErrorKind::ValueValidation | ErrorKind::NoEquals => {
             let value = e
                 .get(ContextKind::InvalidValue)
                 .map(ToString::to_string)
                 .unwrap_or_default();
             if value.is_empty() {
-                return Some(format!("flag needs an argument: {flag}"));
+                let last = words.last().filter(|word| letters(word).is_some());
+                let short = arg.as_ref().and_then(Arg::get_short);
+                return Some(match short.filter(|_| last.is_some()) {
+                    Some(short) => format!("flag needs an argument: '{short}' in -{short}"),
+                    None => format!("flag needs an argument: {flag}"),
+                });
             }
             let named = match arg.as_ref().and_then(Arg::get_short) {
                 Some(short) => format!("-{short}, {flag}"),
@@ -157,6 +190,43 @@ fn flag_fault(e: &clap::Error, words: &[String], program: &Command) -> Option<St
         }
         _ => None,
     }
+}
+
+/// The flags that are required and were not given, in cobra's words; `None`: that is not the fault.
+fn lacking(e: &clap::Error) -> Option<String> {
+    if e.kind() != ErrorKind::MissingRequiredArgument {
+        return None;
+    }
+    let Some(ContextValue::Strings(missing)) = e.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    // Such as `--kind <KIND>`; words without a name are missed by the command, not before it.
+    let flags = missing.iter().filter_map(|shown| shown.strip_prefix("--"));
+    let mut names: Vec<&str> = flags
+        .filter_map(|flag| flag.split([' ', '=']).next())
+        .collect();
+    names.sort_unstable();
+    let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+    (!quoted.is_empty()).then(|| format!("required flag(s) {} not set", quoted.join(", ")))
+}
+
+/// The letter of a flag such as `-z`.
+fn letter(flag: &str) -> Option<char> {
+    let mut letters = letters(flag)?.chars();
+    letters.next().filter(|_| letters.next().is_none())
+}
+
+/// The letters of a word such as `-abc`.
+fn letters(word: &str) -> Option<&str> {
+    let letters = word.strip_prefix('-')?;
+    (!letters.is_empty() && !letters.starts_with('-')).then_some(letters)
+}
+
+/// What is left of the letters of a word when this one is reached.
+fn rest_of_letters(letter: char, words: &[String]) -> String {
+    let mut all = words.iter().skip(1).filter_map(|word| letters(word));
+    let found = all.find_map(|letters| Some(letters.get(letters.find(letter)?..)?.to_owned()));
+    found.unwrap_or_else(|| letter.to_string())
 }
 
 /// The flag of the command in the words.
@@ -242,7 +312,15 @@ mod tests {
                 "proj windows add default --duration",
                 "flag needs an argument: --duration",
             ),
+            (
+                "app set a --sync-retry-backoff-duration bad",
+                "invalid argument \"bad\" for \"--sync-retry-backoff-duration\" flag: time: \
+                 invalid duration \"bad\"",
+            ),
             ("app list --nope", "unknown flag: --nope"),
+            ("app list -z", "unknown shorthand flag: 'z' in -z"),
+            ("app list -zab", "unknown shorthand flag: 'z' in -zab"),
+            ("app list -o", "flag needs an argument: 'o' in -o"),
         ] {
             let words: Vec<String> = format!("argocd {line}")
                 .split(' ')
@@ -253,6 +331,28 @@ mod tests {
                 .expect_err("it is wrong");
             let fault = flag_fault(&e, &words, &program());
             assert_eq!(fault.as_deref(), Some(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn flags_that_are_required_are_named_in_cobras_words() {
+        for (line, expected) in [
+            (
+                "app patch-resource a",
+                Some("required flag(s) \"kind\", \"patch\" not set"),
+            ),
+            (
+                "app get-resource",
+                Some("required flag(s) \"kind\" not set"),
+            ),
+            ("app get", None),
+            ("app list --nope", None),
+        ] {
+            let words = format!("argocd {line}");
+            let e = crate::flags::adapt(Program::command())
+                .try_get_matches_from(words.split(' '))
+                .expect_err("it is wrong");
+            assert_eq!(lacking(&e).as_deref(), expected, "{line}");
         }
     }
 

@@ -12,6 +12,7 @@ mod kill;
 mod kubectl;
 mod kustomize;
 mod kustomize_remote;
+mod misuse;
 mod notifications;
 mod password_prompt;
 mod plugins;

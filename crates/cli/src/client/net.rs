@@ -4,21 +4,34 @@ use super::{Connection, Failure, proxy};
 use crate::failure::hint::NO_SERVER;
 use std::io;
 use tiphys_repo::net::{self, Io, Tls};
+use tokio::net::TcpStream;
 
 /// For HTTP/2. Errors begin as the `argocd` command's do.
 pub async fn dial_h2(c: &Connection) -> io::Result<Box<dyn Io>> {
-    dial(c, "h2")
+    let stream = proxy::tcp(c)
         .await
-        .map_err(|e| io::Error::new(e.kind(), dialed(&e)))
+        .map_err(|e| io::Error::new(e.kind(), dialed(&e)))?;
+    secured(c, stream, "h2")
+        .await
+        .map_err(|e| io::Error::new(e.kind(), connected(&e)))
 }
 
+/// Of an error before there is a connection.
 fn dialed(e: &io::Error) -> String {
     format!("error dial proxy: {e}")
 }
 
+/// Of an error of TLS.
+fn connected(e: &io::Error) -> String {
+    format!("error creating connection: {e}")
+}
+
 /// Opens the stream; `protocol` is for ALPN: `h2` or `http/1.1`.
 pub async fn dial(c: &Connection, protocol: &str) -> io::Result<Box<dyn Io>> {
-    let stream = proxy::tcp(c).await?;
+    secured(c, proxy::tcp(c).await?, protocol).await
+}
+
+async fn secured(c: &Connection, stream: TcpStream, protocol: &str) -> io::Result<Box<dyn Io>> {
     if c.plaintext {
         return Ok(Box::new(stream));
     }
@@ -60,6 +73,6 @@ pub async fn probe(c: &Connection) -> Result<TlsProbe, Failure> {
     }
     match net::secure(open().await?, &c.server, &tls(c, false), "h2").await {
         Ok(_) => Ok(TlsProbe::Trusted),
-        Err(e) => Ok(TlsProbe::Untrusted(e.to_string())),
+        Err(e) => Ok(TlsProbe::Untrusted(connected(&e))),
     }
 }

@@ -3,14 +3,18 @@
 
 mod names;
 
-use crate::{client::Failure, output};
+use crate::{
+    client::{Failure, exit},
+    output,
+};
+use clap::ValueEnum as _;
 use clap_complete::Shell;
 
 #[derive(clap::Args)]
 pub struct Completion {
-    /// The shell
+    /// The shell: bash, elvish, fish, powershell or zsh
     #[arg(required_unless_present = "names_for")]
-    shell: Option<Shell>,
+    shell: Option<String>,
 
     /// For the scripts: print the rest of the command that prints the names which the last of the
     /// words may be, a word a line
@@ -98,8 +102,14 @@ impl Completion {
             }
             return Ok(());
         }
-        let Some(shell) = self.shell else {
+        let Some(asked) = self.shell else {
             return Ok(());
+        };
+        let Ok(shell) = Shell::from_str(&asked, false) else {
+            output::print(&format!(
+                "Invalid shell '{asked}'. The supported shells are bash, zsh and fish.\n"
+            ));
+            return Err(Failure::exit(exit::FAILED));
         };
         let called = std::env::args().next().unwrap_or_default();
         let name = called.rsplit('/').next().filter(|name| *name == ARGOCD);
@@ -124,6 +134,7 @@ fn script(shell: Shell, program: &mut clap::Command, name: &str) -> String {
     match shell {
         Shell::Bash => title("bash") + &text,
         Shell::Fish => title("fish") + &text,
+        Shell::PowerShell => title("powershell") + &text,
         _ => text,
     }
 }

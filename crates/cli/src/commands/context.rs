@@ -57,10 +57,7 @@ fn switch(mut config: LocalConfig, mut name: String, path: &Path) -> Result<(), 
     if name == "-" {
         let read = fs::read_to_string(&previous);
         name = read.map_err(|e| {
-            Failure::error(format!(
-                "there is no context before this one ({}: {e})",
-                previous.display()
-            ))
+            Failure::file(&previous, &e).with_hint("there is no context before this one")
         })?;
     }
     if config.current_context == name {

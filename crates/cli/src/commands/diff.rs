@@ -64,11 +64,15 @@ impl DiffCommand {
             server_side: self.server_side,
             force_conflicts: self.force_conflicts,
             dry_run: DryRun::Server,
-            field_validation: "Ignore",
+            field_validation: "Warn",
+            compare: true,
             // The explanation contains the previous object.
             explain: true,
             ..Settings::new(
-                self.field_manager.as_deref().unwrap_or(default_manager),
+                self.field_manager
+                    .as_deref()
+                    .filter(|name| !name.is_empty())
+                    .unwrap_or(default_manager),
                 warnings(),
             )
         };
@@ -80,17 +84,19 @@ impl DiffCommand {
         };
         let found = read::read(&self.files, &target, &rules).await?;
         let mut troubles: Vec<Trouble> = found.trouble.into_iter().collect();
-        let mut differs = false;
+        let mut texts = Vec::new();
         for item in &found.items {
             match applier.apply(item).await {
                 Ok(applied) => {
-                    let text = self.text(applied.before.as_ref(), &applied.live);
-                    differs |= !text.is_empty();
-                    output::print(&text);
+                    texts.extend(self.text(applied.before.as_ref(), &applied.live));
                 }
                 Err(failure) => troubles.push(failure.into()),
             }
         }
+        // By name, whatever the order of the files, like the folders that kubectl compares.
+        texts.sort();
+        let differs = !texts.is_empty();
+        texts.iter().for_each(|text| output::print(text));
         if troubles.is_empty() {
             Ok(differs)
         } else {
@@ -101,8 +107,8 @@ impl DiffCommand {
         }
     }
 
-    /// A unified difference; empty when the objects are the same.
-    fn text(&self, live: Option<&Object>, merged: &Object) -> String {
+    /// A unified difference; `None` when the objects are the same.
+    fn text(&self, live: Option<&Object>, merged: &Object) -> Option<String> {
         let secret = merged.kind() == "Secret" && merged.group().is_empty();
         let shown = |object: &Object| {
             let mut object = object.clone();
@@ -133,7 +139,7 @@ impl DiffCommand {
             .join(".");
         let new = tiphys_gocompat::yaml::to_string(&new.into_value());
         if old == new {
-            return String::new();
+            return None;
         }
         let (from, to) = (format!("LIVE/{name}"), format!("MERGED/{name}"));
         let body = TextDiff::from_lines(&old, &new)
@@ -141,7 +147,7 @@ impl DiffCommand {
             .context_radius(3)
             .header(&from, &to)
             .to_string();
-        format!("diff -u -N {from} {to}\n{body}")
+        Some(format!("diff -u -N {from} {to}\n{body}"))
     }
 }
 

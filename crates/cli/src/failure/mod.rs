@@ -28,7 +28,7 @@ pub mod exit {
     /// broken config file), or its result is not the wanted one (an operation that failed,
     /// differences, `no`).
     pub const FAILED: u8 = 1;
-    /// `app diff` written wrongly: 1 means a difference there.
+    /// `diff` or `app diff` written wrongly: 1 means a difference there.
     pub const MISUSED_DIFF: u8 = 2;
     /// A call failed, or something that the command reads is not as it must be.
     pub const ERROR: u8 = 20;

@@ -12,6 +12,7 @@ pub mod tree;
 
 use crate::failure::Failure;
 use serde::Serialize;
+use serde_json::Value;
 use std::{
     io::{self, Write as _},
     sync::OnceLock,
@@ -81,6 +82,20 @@ pub fn document(value: &impl Serialize, format: &str) -> Result<String, Failure>
     }
 }
 
+/// An object as somebody declares it: without what only a cluster knows. The members are in the
+/// order of their names.
+pub fn declared(object: &impl Serialize) -> Result<Value, Failure> {
+    let mut value = serde_json::to_value(object).map_err(|e| Failure::error(e.to_string()))?;
+    if let Value::Object(object) = &mut value {
+        object.remove("status");
+        if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+            metadata.remove("creationTimestamp");
+            metadata.remove("namespace");
+        }
+    }
+    Ok(value)
+}
+
 pub fn unknown_format(format: &str) -> Failure {
     Failure::error(format!("unknown output format: {format}"))
         .with_hint("the command's --help lists the formats that -o takes")
@@ -98,6 +113,17 @@ mod tests {
             text,
             "{\n  \"a\": {\n    \"x\": \"1 \\u003c 2 \\u0026\\u0026 3 \\u003e 2\"\n  },\n  \"b\": []\n}\n"
         );
+    }
+
+    #[test]
+    fn an_object_is_declared_without_its_status() {
+        let declared = declared(&json!({
+            "metadata": {"name": "a", "namespace": "b", "creationTimestamp": null},
+            "status": {"health": {}},
+            "spec": {"z": 1, "a": 2},
+        }));
+        let text = declared.and_then(|value| yaml(&value)).expect("YAML");
+        assert_eq!(text, "metadata:\n  name: a\nspec:\n  a: 2\n  z: 1\n");
     }
 
     #[test]

@@ -292,6 +292,9 @@ impl Run<'_> {
                 (r#""[^"]*-edit-[^"]*""#, "\"FILE\""),
                 (r"\b10\.\d+\.\d+\.\d+", "ADDRESS"),
                 (r"nodePort: 3\d{4}", "nodePort: PORT"),
+                // kubectl compares two folders, ours what would be in them.
+                (r" /\S*/(LIVE|MERGED)-\d+/", " ${1}/"),
+                (r"(?m)^(--- LIVE/\S+|\+\+\+ MERGED/\S+)\t.*$", "${1}"),
             ];
             rules
                 .map(|(pattern, by)| (Regex::new(pattern).expect("a rule"), by))

@@ -10,7 +10,6 @@ use crate::{
     output,
 };
 use serde::Serialize;
-use serde_json::Value;
 use std::fs;
 
 #[derive(clap::Subcommand)]
@@ -106,17 +105,8 @@ impl Target {
             .map_err(|e| Failure::file(file, &e))
     }
 
-    /// Without what only a cluster knows. The members are in the order of their names.
     fn text(&self, object: &impl Serialize) -> Result<String, Failure> {
-        let mut value = serde_json::to_value(object).map_err(|e| Failure::error(e.to_string()))?;
-        if let Value::Object(object) = &mut value {
-            object.remove("status");
-            if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-                metadata.remove("creationTimestamp");
-                metadata.remove("namespace");
-            }
-        }
-        output::document(&value, &self.output)
+        output::document(&output::declared(object)?, &self.output)
     }
 }
 
@@ -124,6 +114,7 @@ impl Target {
 mod tests {
     use super::*;
     use clap::{CommandFactory as _, FromArgMatches as _, Parser};
+    use serde_json::Value;
     use std::path::Path;
 
     #[derive(Parser)]

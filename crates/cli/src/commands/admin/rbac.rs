@@ -67,6 +67,8 @@ pub struct Can {
 
 Exits with 0 for a valid policy and 1 for an invalid one.")]
 pub struct Validate {
+    #[arg(hide = true)]
+    words: Vec<String>,
     #[command(flatten)]
     policy: PolicyArgs,
 }
@@ -236,6 +238,12 @@ impl Can {
 
 impl Validate {
     async fn run(self) -> Result<(), Failure> {
+        if !self.words.is_empty() {
+            return Err(Failure {
+                is_misuse: true,
+                ..Failure::fatal("too many arguments")
+            });
+        }
         let data = self.policy.data().await?;
         let settings = Settings::new(&data)
             .map_err(|e| Failure::fatal(format!("could not read the settings: {e}")))?;

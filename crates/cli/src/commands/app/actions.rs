@@ -153,6 +153,8 @@ impl List {
         self.sort_by.sort(&mut actions, FIELDS)?;
         let text = match self.out.as_str() {
             "" => shown(actions),
+            // It ends with an empty line.
+            "yaml" => output::yaml(&actions)? + "\n",
             format => output::document(&actions, format)?,
         };
         output::print(&text);

@@ -21,7 +21,7 @@ use tiphys_api::{Application, access::same_repository, source::ApplicationSource
 use tiphys_apimachinery::Object;
 use tiphys_engine::{spec, track, types::Tracking};
 use tiphys_render::SourceRef;
-use tiphys_repo::{ManifestRequest, RepoAccess};
+use tiphys_repo::{ManifestRequest, RepoAccess, net::reason};
 use tiphys_sources::is_only_referred_to;
 
 /// A folder with the manifests or the chart of an Application, and the root of the repository that
@@ -98,8 +98,14 @@ impl Local<'_> {
 
     /// The root and the folder in it. A folder outside of the root becomes its own root.
     fn place(&self) -> Result<(PathBuf, String), Failure> {
-        let real = |path: &Path| path.canonicalize().map_err(|e| Failure::file(path, &e));
-        let (folder, root) = (real(self.folder)?, real(self.root)?);
+        let folder = self.folder.canonicalize().map_err(|e| {
+            // As the `argocd` command says it, whose search for the kind of source finds it first.
+            const FAILED: &str = "error getting app source type";
+            let (folder, why) = (self.folder.display(), reason(&e));
+            Failure::error(format!("{FAILED}: {FAILED}: lstat {folder}: {why}"))
+        })?;
+        let root = self.root.canonicalize();
+        let root = root.map_err(|e| Failure::file(self.root, &e))?;
         let Ok(inner) = folder.strip_prefix(&root) else {
             return Ok((folder, String::new()));
         };

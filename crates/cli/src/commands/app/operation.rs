@@ -8,6 +8,7 @@ use crate::{
     client::{ConnectArgs, Failure},
     output::{self, summary},
 };
+use std::num::{IntErrorKind, ParseIntError};
 use tiphys_api::{
     Application,
     rpc::application::{
@@ -53,7 +54,7 @@ pub struct Rollback {
     /// The application
     app: String,
     /// The id in the history; without it the deployment before the last
-    id: Option<i64>,
+    id: Option<String>,
     /// Allow deleting unexpected resources
     #[arg(long)]
     prune: bool,
@@ -66,6 +67,17 @@ pub struct Rollback {
     /// Rollback application in namespace
     #[arg(long, short = 'N', value_name = "NAMESPACE")]
     app_namespace: Option<String>,
+}
+
+/// A number in the words of Go's error.
+fn number(text: &str) -> Result<i64, Failure> {
+    text.parse().map_err(|e: ParseIntError| {
+        let why = match e.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
+        Failure::error(format!("strconv.Atoi: parsing {text:?}: {why}"))
+    })
 }
 
 fn entry(app: &Application, id: Option<i64>) -> Result<&RevisionHistory, Failure> {
@@ -90,12 +102,13 @@ fn entry(app: &Application, id: Option<i64>) -> Result<&RevisionHistory, Failure
 impl Rollback {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
         get::check_format(&self.output)?;
+        let id = self.id.as_deref().map(number).transpose()?;
         let app_ref = AppRef::new(&self.app, self.app_namespace.as_deref());
         let client = super::super::connect(args).await?;
         let app = super::get(&client, &app_ref, None).await?;
         let request = ApplicationRollbackRequest {
             name: app_ref.name.clone(),
-            id: entry(&app, self.id)?.id,
+            id: entry(&app, id)?.id,
             dry_run: None,
             prune: Some(self.prune),
             app_namespace: app_ref.namespace(),
@@ -125,6 +138,19 @@ impl Rollback {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_id_is_a_number() {
+        assert_eq!(number("-7").ok(), Some(-7));
+        for (text, why) in [
+            ("x", "invalid syntax"),
+            ("99999999999999999999", "value out of range"),
+        ] {
+            let e = number(text).expect_err("it is none");
+            let expected = format!("strconv.Atoi: parsing \"{text}\": {why}");
+            assert_eq!((e.code, e.message), (20, expected));
+        }
+    }
 
     #[test]
     fn which_deployment() {

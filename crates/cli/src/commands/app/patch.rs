@@ -12,7 +12,7 @@ pub struct Patch {
     /// The application
     app: String,
     /// Patch body
-    #[arg(long)]
+    #[arg(long, default_value = "", hide_default_value = true)]
     patch: String,
     /// Which Patching strategy to use: 'json' or 'merge'
     #[arg(long = "type", default_value = "json")]

@@ -11,7 +11,7 @@ use tiphys_api::{
     application::{ApplicationSpec, SyncPolicy, SyncPolicyAutomated},
     operation::{Backoff, RetryStrategy},
 };
-use tiphys_gocompat::duration;
+use tiphys_gocompat::duration::{self, DurationError};
 
 #[derive(clap::Args, Clone, Debug, Default, PartialEq)]
 pub struct AppOptions {
@@ -62,10 +62,10 @@ pub struct AppOptions {
     #[arg(long, allow_negative_numbers = true)]
     sync_retry_limit: Option<i64>,
     /// Sync retry backoff base duration. Input needs to be a duration (e.g. 2m, 1h) [default: 5s]
-    #[arg(long)]
+    #[arg(long, value_parser = go_duration)]
     sync_retry_backoff_duration: Option<String>,
     /// Max sync retry backoff duration. Input needs to be a duration (e.g. 2m, 1h) [default: 3m0s]
-    #[arg(long)]
+    #[arg(long, value_parser = go_duration)]
     sync_retry_backoff_max_duration: Option<String>,
     /// Factor multiplies the base duration after each failed sync retry [default: 2]
     #[arg(long)]
@@ -78,6 +78,11 @@ pub struct AppOptions {
     pub validate: Option<bool>,
     #[command(flatten)]
     hydrator: HydratorOptions,
+}
+
+/// The value of a flag that is a Go duration.
+pub fn go_duration(text: &str) -> Result<String, DurationError> {
+    duration::parse(text).map(|_| text.to_owned())
 }
 
 /// A Go duration, in Go's form.

@@ -7,7 +7,7 @@ use super::{
     local::Local,
     manifests::{Revisions, render},
     pairs, select,
-    spec::normal_duration,
+    spec::{go_duration, normal_duration},
     wait::{self, Conditions, Wait},
 };
 use crate::{
@@ -128,10 +128,10 @@ struct How {
     #[arg(long)]
     retry_refresh: bool,
     /// Retry backoff base duration. Input needs to be a duration (e.g. 2m, 1h)
-    #[arg(long, default_value = "5s")]
+    #[arg(long, default_value = "5s", value_parser = go_duration)]
     retry_backoff_duration: String,
     /// Max retry backoff duration. Input needs to be a duration (e.g. 2m, 1h)
-    #[arg(long, default_value = "3m0s")]
+    #[arg(long, default_value = "3m0s", value_parser = go_duration)]
     retry_backoff_max_duration: String,
     /// Factor multiplies the base duration after each failed retry
     #[arg(long, default_value_t = 2)]

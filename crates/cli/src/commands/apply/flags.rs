@@ -106,6 +106,7 @@ impl ApplyFlags {
             manager: self
                 .field_manager
                 .clone()
+                .filter(|name| !name.is_empty())
                 .unwrap_or_else(|| default_manager.to_owned()),
             server_side: self.server_side,
             force_conflicts: self.force_conflicts,
@@ -119,6 +120,7 @@ impl ApplyFlags {
             timeout: Duration::from_nanos(u64::try_from(nanos).unwrap_or_default()),
             propagation: propagation(&self.cascade)?,
             explain: self.show_patch,
+            compare: false,
             on_warning,
         })
     }

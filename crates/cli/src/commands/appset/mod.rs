@@ -11,7 +11,7 @@ use super::{
     prompt::{self, Answer},
 };
 use crate::{
-    client::{Client, ConnectArgs, Failure},
+    client::{Client, ConnectArgs, Failure, exit},
     output::{
         self,
         sort::{self, Field, SortBy},
@@ -148,7 +148,7 @@ impl AppSetCommand {
                 let set = get(&client, namespace, name).await?;
                 show(&set, &output)?;
                 if show_params && output == "wide" {
-                    output::print(&summary::parameters(&source(&set)));
+                    output::print(&parameters(&set));
                 }
                 Ok(())
             }
@@ -177,7 +177,12 @@ impl AppSetCommand {
             } => {
                 let client = connect(args).await?;
                 let waits = (wait || allow_deletions) && !dry_run;
-                for mut set in sets(&file, appset_namespace).await? {
+                let sets = sets(&file, appset_namespace).await?;
+                if sets.is_empty() {
+                    output::print("No ApplicationSets found while parsing the input file");
+                    return Err(Failure::exit(exit::FAILED));
+                }
+                for mut set in sets {
                     if waits {
                         wait::ask(&mut set);
                     }
@@ -204,7 +209,8 @@ impl AppSetCommand {
             } => {
                 let mut sets = sets(&file, appset_namespace).await?;
                 let (Some(set), true) = (sets.pop(), sets.is_empty()) else {
-                    return Err(Failure::error("Input file must contain one ApplicationSet"));
+                    output::print("Input file must contain one ApplicationSet");
+                    return Err(Failure::exit(exit::FAILED));
                 };
                 generate(args, set, &sort_by, &output).await
             }
@@ -257,8 +263,13 @@ fn typed(set: &mut ApplicationSet) {
 
 /// The sets of a file, of a URL or from standard input.
 async fn sets(file: &str, namespace: Option<String>) -> Result<Vec<ApplicationSet>, Failure> {
-    let bytes = read_one(file).await.map_err(Failure::error)?;
+    let bytes = read_one(file).await;
     let file = shown(file);
+    let bytes = bytes.map_err(|why| {
+        Failure::error(format!(
+            "error reading applicationset from file {file}: error reading file payload: {why}"
+        ))
+    })?;
     let failed = |why: String| Failure::error(format!("{file}: {why}"));
     let documents = yaml::parse_documents(&bytes, &yaml::Limits::default())
         .map_err(|e| failed(e.to_string()))?;
@@ -278,12 +289,7 @@ async fn sets(file: &str, namespace: Option<String>) -> Result<Vec<ApplicationSe
         }
         sets.push(set);
     }
-    match sets.is_empty() {
-        true => Err(Failure::error(
-            "No ApplicationSets found while parsing the input file",
-        )),
-        false => Ok(sets),
-    }
+    Ok(sets)
 }
 
 async fn create(
@@ -337,9 +343,10 @@ async fn generate(
             for app in &mut apps {
                 (app.api_version, app.kind) = (API_VERSION.into(), "Application".into());
             }
-            match apps.as_slice() {
+            let declared = apps.iter().map(output::declared);
+            match declared.collect::<Result<Vec<_>, _>>()?.as_slice() {
                 [one] => output::document(one, output)?,
-                _ => output::document(&apps, output)?,
+                all => output::document(&all, output)?,
             }
         }
         "wide" | "" => super::app::rows(&apps, output == "wide"),
@@ -464,6 +471,14 @@ fn show(set: &ApplicationSet, output: &str) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The parameters of a chart; an empty line if it is none.
+fn parameters(set: &ApplicationSet) -> String {
+    match summary::parameters(&source(set)).as_str() {
+        "" => "\n".to_owned(),
+        some => some.to_owned(),
+    }
+}
+
 fn details(set: &ApplicationSet) -> String {
     let app = as_application(set);
     let mut out = summary::template(&app, &qualified(set), &set.status.health.status);
@@ -527,5 +542,45 @@ fn question(set: &str, count: usize) -> Result<Answer, Failure> {
             "{message} [y/n/a] where 'a' is to delete all specified ApplicationSets and their \
              Applications without prompting "
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn parameters_begin_with_an_empty_line() {
+        let set = |source: serde_json::Value| -> ApplicationSet {
+            serde_json::from_value(json!({
+                "metadata": {"name": "s"},
+                "spec": {"generators": [], "template": {
+                    "metadata": {},
+                    "spec": {"project": "", "destination": {}, "source": source},
+                }},
+            }))
+            .expect("a set")
+        };
+        assert_eq!(parameters(&set(json!({"repoURL": "r"}))), "\n");
+        let chart = json!({"repoURL": "r", "helm": {"parameters": [{"name": "a", "value": "1"}]}});
+        assert_eq!(parameters(&set(chart)), "\n\nNAME  VALUE\na     1\n");
+    }
+
+    #[tokio::test]
+    async fn a_file_without_sets_has_none() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("empty.yaml");
+        std::fs::write(&file, "# nothing\n").expect("written");
+        let name = file.to_str().expect("a plain name");
+        assert_eq!(sets(name, None).await.expect("it can be read").len(), 0);
+        let e = sets(&format!("{name}.not"), None)
+            .await
+            .expect_err("no file");
+        assert!(
+            e.message
+                .starts_with("error reading applicationset from file "),
+            "{e}"
+        );
     }
 }

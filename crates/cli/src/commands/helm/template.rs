@@ -20,7 +20,7 @@ use std::{
 use tiphys_gocompat::text::quote;
 use tiphys_render::helm::{
     HelmError, Limits, ParsedChart, PrintOptions, RenderOptions, RenderedChart, chart::Chart,
-    check_installable, document, log, release_name,
+    document, log, release_name,
 };
 
 /// Render chart templates locally and display the output, as `helm template` does
@@ -186,9 +186,7 @@ impl Template {
             exit
         })?;
         warn(&loaded.warnings);
-        let chart = loaded.chart;
-        check_installable(&chart).map_err(|e| failed(&e.to_string()))?;
-        let chart = ParsedChart::new(chart);
+        let chart = ParsedChart::new(loaded.chart);
         let mut warnings = Vec::new();
         let rendered = chart.render_telling(&user, &options, &limits, &mut warnings);
         warn(&warnings);

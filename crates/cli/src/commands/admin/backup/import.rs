@@ -3,10 +3,7 @@
 use super::{Backup, Part, Place};
 use crate::{
     client::{Failure, reason},
-    commands::{
-        apply::{HintedError, finish},
-        prompt,
-    },
+    commands::{apply::HintedError, prompt},
     kubectl::failure::Trouble,
     output::{self, log},
 };
@@ -64,7 +61,8 @@ pub struct Import {
 
 impl Import {
     pub async fn run(self) -> Result<(), Failure> {
-        finish(self.all().await, 20)
+        let done = self.all().await;
+        done.map_err(|e| super::super::failed(&e))
     }
 
     async fn all(&self) -> Result<(), HintedError> {
