@@ -142,6 +142,10 @@ export async function catalogScenario({ page, base, api, cluster, step, until, p
       await page.goto(`${base}/catalog`);
       await page.click("[data-update=shop] button");
       await page.waitForSelector("[data-conflict=colour]");
+      // What it would apply is there before anything happens.
+      await page.click("dialog [data-manifests] summary");
+      await page.waitForSelector("dialog [data-manifests] pre >> text=1.1.0");
+      await page.click("dialog [data-manifests] summary");
       assert.ok(await page.locator("dialog button[type=submit]").isDisabled());
       await picture(page, "catalog-upgrade-1280");
       await page.click("text=Keep yours");

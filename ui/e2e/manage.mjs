@@ -1,9 +1,11 @@
 // What is managed in the page: Applications with several sources, ApplicationSets, settings, terminals.
 
 import assert from "node:assert/strict";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { expecting } from "./expected.mjs";
 
-export async function manageScenario({ page, base, api, cluster, spec, problems, step, until }) {
+export async function manageScenario({ page, base, api, cluster, kubeconfig, repository, spec, problems, step, until }) {
   const { repoURL } = spec.source;
   const dialog = "dialog[open]";
   const save = () => page.click(`${dialog} button[type=submit]`);
@@ -84,6 +86,52 @@ export async function manageScenario({ page, base, api, cluster, spec, problems,
     await page.waitForSelector("text=many was deleted");
   });
 
+  await step("an Application gets a patch of Kustomize, and is hydrated", async () => {
+    await repository.change("Add a kustomization", async (folder) => {
+      await mkdir(join(folder, "kustomized"));
+      await writeFile(join(folder, "kustomized/kustomization.yaml"), "resources: [word.yaml]\n");
+      await writeFile(join(folder, "kustomized/word.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: word\ndata:\n  word: old\n");
+    });
+    await page.goto(`${base}/applications`);
+    await page.click("text=New Application…");
+    await page.fill(`${dialog} [name=name]`, "dry");
+    await page.fill(`${dialog} [name=repoURL]`, repoURL);
+    await page.fill(`${dialog} [name=path]`, "kustomized");
+    await page.fill(`${dialog} [name=namespace]`, "dry");
+    await page.selectOption(`${dialog} [name=tool]`, "kustomize");
+    await page.click(`${dialog} >> text=Add a patch`);
+    const patch = "- op: replace\n  path: /data/word\n  value: new";
+    await page.fill("[aria-label=Patches] [name=patch]", patch);
+    await page.fill("[aria-label=Patches] [name='target.kind']", "ConfigMap");
+    await save();
+    await page.waitForURL(/applications\/dry/);
+    const written = async () => (await api("GET", "/api/v1/applications/dry")).spec;
+    const source = { repoURL, path: "kustomized", targetRevision: "HEAD", kustomize: { patches: [{ patch, target: { kind: "ConfigMap" } }] } };
+    assert.deepEqual((await written()).source, source);
+    await page.click("text=Edit…");
+    await page.check(`${dialog} [name=hydrate]`);
+    assert.equal(await page.locator(`${dialog} >> text=Add a source`).count(), 0);
+    await page.fill(`${dialog} [name=hydrator-branch]`, "env/e2e");
+    await page.fill(`${dialog} [name=hydrator-folder]`, "apps/dry");
+    await save();
+    await closed();
+    const { source: none, sourceHydrator } = await written();
+    assert.deepEqual([none, sourceHydrator], [undefined, { drySource: source, syncSource: { targetBranch: "env/e2e", path: "apps/dry" } }]);
+    await page.waitForSelector("[data-hydrator] .badge >> text=Hydrated");
+    await page.waitForSelector("[data-hydrator] >> text=env/e2e · apps/dry");
+    await page.waitForSelector("[data-kind=ConfigMap]");
+    // What the form shows of it is what it is.
+    await page.click("text=Edit…");
+    assert.equal(await page.inputValue(`${dialog} [name=path]`), "kustomized");
+    assert.equal(await page.inputValue(`${dialog} [name=hydrator-branch]`), "env/e2e");
+    await page.fill(`${dialog} [name=namespace]`, "wet");
+    await save();
+    await closed();
+    assert.deepEqual((await written()).sourceHydrator, sourceHydrator);
+    await api("DELETE", "/api/v1/applications/dry?cascade=false");
+    await page.waitForSelector("text=dry was deleted");
+  });
+
   await step("an ApplicationSet is planned, created, changed and deleted", async () => {
     const manifest = (team) => `apiVersion: argoproj.io/v1alpha1
 kind: ApplicationSet
@@ -159,6 +207,12 @@ spec:
     await unfold("Cluster-wide kinds that are allowed");
     await page.click("[aria-label='Cluster-wide kinds that are allowed'] >> text=Add a kind");
     await page.fill("[aria-label='Cluster-wide kinds that are allowed'] [name=kind]", "Namespace");
+    await unfold("Signatures of commits");
+    const signatures = "[aria-label='Signatures of commits']";
+    await page.click(`${signatures} >> text=Add a policy`);
+    await page.fill(`${signatures} [name=repos]`, `${repoURL}\n`);
+    await page.selectOption(`${signatures} [name=mode]`, "strict");
+    await page.fill(`${signatures} [name=keys]`, "4AEE18F83AFDEB23");
     await unfold("Orphaned resources");
     await page.check(`${dialog} [name=orphaned]`);
     await save();
@@ -168,6 +222,7 @@ spec:
     assert.deepEqual(written.sourceRepos, [repoURL]);
     assert.deepEqual(written.roles[0].policies, ["p, proj:harbour:ci, applications, sync, harbour/*, allow"]);
     assert.deepEqual(written.clusterResourceWhitelist, [{ group: "", kind: "Namespace" }]);
+    assert.deepEqual(written.sourceIntegrity, { git: { policies: [{ repos: [{ url: repoURL }], gpg: { mode: "strict", keys: ["4AEE18F83AFDEB23"] } }] } });
     assert.deepEqual(written.orphanedResources, { warn: false });
     assert.equal(status.jwtTokensByRole.ci.items[0].id, "pipeline");
     await page.click("[aria-label='Revoke… token pipeline of ci']");
@@ -228,6 +283,41 @@ spec:
     await closed();
     const { items } = await api("GET", "/api/v1/clusters");
     assert.deepEqual(items[0].labels, { env: "test", port: "" });
+
+    const access = await readFile(kubeconfig, "utf8");
+    const of = (key) => new RegExp(`^\\s*(?:- )?${key}:\\s*"?([^"\\s]+)"?\\s*$`, "m").exec(access)?.[1] ?? "";
+    const address = of("server");
+    await page.click("text=Add a cluster…");
+    await page.fill(`${dialog} [name=server]`, "https://127.0.0.1:1");
+    await page.fill(`${dialog} [name=name]`, "second");
+    await page.fill(`${dialog} [name=labels]`, "env=second");
+    await page.fill(`${dialog} [name=bearerToken]`, of("token"));
+    await page.fill(`${dialog} [name=ca]`, Buffer.from(of("certificate-authority-data"), "base64").toString());
+    await page.check(`${dialog} [name=insecure]`);
+    await save();
+    await page.waitForSelector(`${dialog} [role=alert] >> text=A certificate authority counts only if`);
+    await page.uncheck(`${dialog} [name=insecure]`);
+    await save();
+    await refused("error getting server version", 500);
+    await page.fill(`${dialog} [name=server]`, address);
+    await save();
+    await closed();
+    const row = "[aria-label=Clusters] tr:has-text('second')";
+    await page.waitForSelector(`${row} .badge >> text=Successful`);
+    await page.click("[aria-label='Edit… second']");
+    assert.equal(await page.locator(`${dialog} [name=bearerToken]`).count(), 0, "credentials stay unless one says otherwise");
+    await page.check(`${dialog} [name=replaces]`);
+    assert.equal(await page.inputValue(`${dialog} [name=bearerToken]`), "");
+    await page.fill(`${dialog} [name=bearerToken]`, of("token"));
+    await page.fill(`${dialog} [name=ca]`, Buffer.from(of("certificate-authority-data"), "base64").toString());
+    await page.fill(`${dialog} [name=project]`, "default");
+    await save();
+    await closed();
+    const second = (await api("GET", "/api/v1/clusters")).items.find(({ name }) => name === "second");
+    assert.deepEqual([second.server, second.project, second.labels], [address, "default", { env: "second" }]);
+    await page.click("[aria-label='Remove… second']");
+    await save();
+    await page.waitForSelector(row, { state: "detached" });
 
     await page.click("[role=tab] >> text=Certificates and keys");
     await page.click("text=Add known hosts…");
@@ -314,6 +404,7 @@ export async function manageNarrow(page, base) {
     ["repositories", "[aria-label=Repositories]", "Connect a repository…"],
     ["templates", "[aria-label='Credential templates']", "New template…"],
     ["clusters", "[aria-label=Clusters] td", "Edit…"],
+    ["clusters", "[aria-label=Clusters] td", "Add a cluster…"],
     ["trust", "[aria-label='Certificates and known hosts'] p", "Add a certificate…"],
     ["accounts", "[aria-label=Accounts] td", "Change password…"],
   ]) {
@@ -334,7 +425,14 @@ export async function manageNarrow(page, base) {
   await page.click("text=New Application…");
   await page.click("dialog[open] >> text=Add a source");
   for (const [at, tool] of [["0", "kustomize"], ["1", "helm"]]) await page.selectOption(`dialog[open] [data-source='${at}'] [name=tool]`, tool);
+  for (const add of await page.$$("dialog[open] .rows > button")) await add.click();
   await fits("the form of an Application");
+  await page.selectOption("dialog[open] [data-source='0'] [name=tool]", "plugin");
+  await page.click("dialog[open] >> text=Add a parameter");
+  await fits("the parameters of a plugin");
+  await page.click("[aria-label='Remove source 2']");
+  await page.check("dialog[open] [name=hydrate]");
+  await fits("the form of a hydrator");
   await page.keyboard.press("Escape");
   await page.goto(`${base}/applicationsets`);
   await page.click("button >> text=New ApplicationSet…");

@@ -119,7 +119,7 @@ async function scenario(browser, up, base) {
       assert.equal(await page.locator(".app-row .badge", { hasText: "Healthy" }).count(), 4);
     });
     if (!process.env.E2E_ONLY) await followsGit({ page, base, api, cluster, repository, spec });
-    if (process.env.E2E_ONLY !== "catalog") await manageScenario({ page, base, api, cluster, spec, problems, step, until });
+    if (process.env.E2E_ONLY !== "catalog") await manageScenario({ page, base, api, cluster, kubeconfig: up.kubeconfig, repository, spec, problems, step, until });
     if (process.env.E2E_ONLY !== "manage") await catalogScenario({ page, base, api, cluster, step, until, picture });
     await step("the browser reported no errors", async () => assert.deepEqual(problems, []));
     await narrow(browser, up, base);

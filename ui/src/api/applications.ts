@@ -1,39 +1,40 @@
-// All Applications, as a list and the events after it.
+// All Applications: first what there is, then what changes of it. A watch that was cut goes on where it ended.
 
-import { type Applications, withEvents, withList } from "../model/applications";
-import { api } from "./client";
-import type { ApplicationEvent } from "./types";
+import { type Applications } from "../model/applications";
+import { Followed } from "../model/deltas";
+import { api, ApiError } from "./client";
+import type { Open } from "./live";
+import type { ApplicationDelta } from "./types";
 
 /** Events that come together are drawn together. */
 const GATHER = 60;
 
-/** Tells of the Applications until the stream of events ends or fails. */
-export async function follow(signal: AbortSignal, opened: () => void, tell: (change: (now: Applications) => Applications) => void) {
-  let waiting: ApplicationEvent[] = [];
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const flush = () => {
-    timer = undefined;
-    const events = waiting;
-    waiting = [];
-    tell((now) => withEvents(now, events));
+/** Follows the Applications from one watch to the next, and tells of them when all of them are known. */
+export function follower(tell: (apps: Applications) => void): Open {
+  const followed = new Followed();
+  return async (signal, opened) => {
+    // What came in only in part is of no use to a watch that begins anew.
+    if (!followed.resume) followed.forget();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const flush = () => {
+      timer = undefined;
+      const { all } = followed;
+      if (all) tell(all);
+    };
+    const message = (event: ApplicationDelta) => {
+      if (signal.aborted) return;
+      followed.take(event);
+      timer ??= setTimeout(flush, GATHER);
+    };
+    try {
+      await api.watchAll(followed.resume, signal, { open: opened, message });
+    } catch (e) {
+      // The token is none for this server.
+      if (e instanceof ApiError && e.status === 400) followed.forget();
+      throw e;
+    } finally {
+      clearTimeout(timer);
+      if (timer !== undefined && !signal.aborted) flush();
+    }
   };
-  const message = (event: ApplicationEvent) => {
-    waiting.push(event);
-    timer ??= setTimeout(flush, GATHER);
-  };
-  const listed = async (isWanted: () => boolean) => {
-    const list = await api.list(signal);
-    if (isWanted()) tell((now) => withList(now, list));
-  };
-  let listing: Promise<void> | undefined;
-  // Without any Application the stream opens only with its first heartbeat. What fails here is told of by the stream.
-  const early = listed(() => !listing && !signal.aborted).catch(() => undefined);
-  // Once more when the stream is open, so that nothing falls between it and the list.
-  const open = () => (opened(), (listing = listed(() => !signal.aborted).catch(() => undefined)), undefined);
-  try {
-    await api.watchAll(signal, { open, message });
-  } finally {
-    clearTimeout(timer);
-    await Promise.all([early, listing]);
-  }
 }

@@ -2,7 +2,7 @@
 
 import { EventParser, type Message } from "./lines";
 import { ROOT } from "../root";
-import type { Application, ApplicationEvent, ApplicationList, ApplicationTree, ResourceDiff, ResourceRef, RevisionMetadata, SyncWindows } from "./types";
+import type { Application, ApplicationDelta, ApplicationEvent, ApplicationList, ApplicationTree, ResourceDiff, ResourceRef, RevisionMetadata, SyncWindows } from "./types";
 
 export class ApiError extends Error {
   readonly status: number;
@@ -76,14 +76,19 @@ export async function stream<T>(path: string, query: Query, signal: AbortSignal,
   on.open();
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   const parser = new EventParser();
-  for (;;) {
-    const piece = await reader?.read();
-    if (!piece || piece.done) return;
-    for (const data of parser.push(piece.value)) {
-      const message = JSON.parse(data) as Message<T>;
-      if ("error" in message) throw new ApiError(message.error.http_code ?? 0, message.error.message ?? "the stream failed");
-      on.message(message.result);
+  try {
+    for (;;) {
+      const piece = await reader?.read();
+      if (!piece || piece.done) return;
+      for (const data of parser.push(piece.value)) {
+        const message = JSON.parse(data) as Message<T>;
+        if ("error" in message) throw new ApiError(message.error.http_code ?? 0, message.error.message ?? "the stream failed");
+        on.message(message.result);
+      }
     }
+  } finally {
+    // The server goes on sending to one that only stops reading.
+    void reader?.cancel().catch(() => undefined);
   }
 }
 
@@ -100,6 +105,17 @@ export interface AuthSettings {
   /** Where the control plane is. */
   controllerNamespace?: string;
 }
+
+/** What a list shows of an Application. A token is for these fields only. */
+const IN_LISTS = [
+  "result.type",
+  "result.delta",
+  ...[
+    ...["name", "namespace", "uid", "resourceVersion", "labels", "deletionTimestamp"].map((name) => `metadata.${name}`),
+    ...["project", "source", "sources", "sourceHydrator", "destination"].map((name) => `spec.${name}`),
+    ...["sync", "health", "history", "operationState.phase", "operationState.message", "operationState.finishedAt"].map((name) => `status.${name}`),
+  ].map((path) => `result.application.${path}`),
+].join(",");
 
 export interface SyncOptions {
   revision: string;
@@ -161,8 +177,9 @@ export const api = {
     const found = await get<{ manifest?: string }>(`${app(id)}/resource`, query, signal);
     return found.manifest ?? "";
   },
-  watchAll: (signal: AbortSignal, on: { open: () => void; message: (m: ApplicationEvent) => void }) =>
-    stream<ApplicationEvent>("/api/v1/stream/applications", {}, signal, on),
+  /** All of them, then only what changes: with `resume`, what has changed since. */
+  watchAll: (resume: string, signal: AbortSignal, on: { open: () => void; message: (m: ApplicationDelta) => void }) =>
+    stream<ApplicationDelta>("/api/v1/stream/applications", { delta: "true", resume, fields: IN_LISTS }, signal, on),
   watch: (id: AppName, signal: AbortSignal, on: { open: () => void; message: (m: ApplicationEvent) => void }) =>
     stream<ApplicationEvent>("/api/v1/stream/applications", { name: id.name, appNamespace: id.namespace }, signal, on),
   watchTree: (id: AppName, signal: AbortSignal, on: { open: () => void; message: (m: ApplicationTree) => void }) =>

@@ -8,7 +8,7 @@ export type Connection = "connecting" | "live" | "lost";
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 15_000;
 
-type Open = (signal: AbortSignal, opened: () => void) => Promise<void>;
+export type Open = (signal: AbortSignal, opened: () => void) => Promise<void>;
 
 /** Runs `open` again and again until the signal is aborted or the answer cannot become another one. */
 export async function keepOpen(open: Open, signal: AbortSignal, tell: (state: Connection, error?: ApiError) => void) {

@@ -36,6 +36,16 @@ export interface Window {
   description?: string;
 }
 
+/** How the commits of some repositories are checked. */
+export interface SourcePolicy {
+  repos?: { url?: string }[];
+  gpg?: { mode?: string; keys?: string[] };
+}
+
+export interface SourceIntegrity {
+  git?: { policies?: SourcePolicy[] };
+}
+
 export interface ProjectSpec {
   description?: string;
   sourceRepos?: string[];
@@ -50,6 +60,7 @@ export interface ProjectSpec {
   roles?: Role[];
   syncWindows?: Window[];
   signatureKeys?: { keyID?: string }[];
+  sourceIntegrity?: SourceIntegrity | undefined;
   permitOnlyProjectScopedClusters?: boolean;
   [field: string]: unknown;
 }
@@ -105,8 +116,20 @@ export interface Template extends Credentials {
   url: string;
 }
 
+/** How the control plane signs in to a cluster. Secrets are sent, and never come back; bytes are in base64. */
+export interface ClusterConfig {
+  username?: string;
+  password?: string;
+  bearerToken?: string;
+  tlsClientConfig?: { insecure?: boolean; serverName?: string; certData?: string; keyData?: string; caData?: string };
+  proxyUrl?: string;
+  /** What no form shows, such as the way to sign in at AWS. */
+  [field: string]: unknown;
+}
+
 export interface Cluster {
   server: string;
+  config?: ClusterConfig;
   name?: string;
   namespaces?: string[];
   clusterResources?: boolean;
@@ -159,6 +182,8 @@ export const settings = {
   certificates: list<Certificate>("/api/v1/certificates"),
   signingKeys: list<SigningKey>("/api/v1/gpgkeys"),
   accounts: list<Account>("/api/v1/account"),
+  /** The names of the config management plugins that are there. */
+  plugins: async (signal?: AbortSignal) => ((await get<{ plugins?: { name?: string }[] | null }>("/api/v1/settings/plugins", {}, signal)).plugins ?? []).map(({ name }) => name ?? "").filter(Boolean),
   /** What a source of an Application offers: the parameters of its chart, its images. */
   details: ({ metadata, spec }: Application, source: Source, sourceIndex: number, signal?: AbortSignal) => {
     const body = { source, appName: metadata.name, appProject: spec.project, sourceIndex };
@@ -184,6 +209,8 @@ export const manage = {
   createTemplate: (template: Template) => change<Template>("POST", TEMPLATES, template),
   changeTemplate: (template: Template) => change<Template>("PUT", at(TEMPLATES, template.url), template),
   removeTemplate: ({ url }: Template) => change<object>("DELETE", at(TEMPLATES, url)),
+  /** The server connects to it first. */
+  addCluster: (cluster: Cluster) => change<Cluster>("POST", CLUSTERS, cluster),
   /** Only these fields. Without any the server would replace the whole cluster, so nothing is sent then. */
   changeCluster: async ({ server }: Cluster, fields: Partial<Cluster>) => {
     const updatedFields = Object.keys(fields);

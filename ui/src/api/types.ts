@@ -32,6 +32,27 @@ export interface KustomizeSource {
   namespace?: string;
   replicas?: { name: string; count?: number | string }[];
   components?: string[];
+  patches?: KustomizePatch[];
+}
+
+export interface KustomizePatch {
+  path?: string;
+  patch?: string;
+  target?: { group?: string; version?: string; kind?: string; name?: string; namespace?: string; labelSelector?: string; annotationSelector?: string };
+  options?: Record<string, boolean>;
+}
+
+export interface PluginParameter {
+  name?: string;
+  string?: string;
+  map?: Record<string, string>;
+  array?: string[];
+}
+
+export interface PluginSource {
+  name?: string;
+  env?: { name: string; value?: string }[];
+  parameters?: PluginParameter[];
 }
 
 export interface DirectorySource {
@@ -48,7 +69,26 @@ export interface Source {
   helm?: HelmSource | undefined;
   kustomize?: KustomizeSource | undefined;
   directory?: DirectorySource | undefined;
+  plugin?: PluginSource | undefined;
   ref?: string;
+}
+
+/** Where a hydrator renders from, and where it writes to. */
+export interface SourceHydrator {
+  drySource?: Omit<Source, "chart" | "ref">;
+  syncSource?: { targetBranch?: string; path?: string; repoURL?: string };
+  /** Where it writes, if somebody else is to move the branch of `syncSource`. */
+  hydrateTo?: { targetBranch?: string } | undefined;
+}
+
+/** One run of a hydrator. */
+export interface Hydration {
+  phase?: string;
+  message?: string;
+  startedAt?: string;
+  finishedAt?: string;
+  drySHA?: string;
+  hydratedSHA?: string;
 }
 
 export interface Condition {
@@ -131,7 +171,7 @@ export interface Application {
     project?: string;
     source?: Source;
     sources?: Source[];
-    sourceHydrator?: unknown;
+    sourceHydrator?: SourceHydrator | undefined;
     destination?: { server?: string; name?: string; namespace?: string };
     syncPolicy?: { automated?: { enabled?: boolean; prune?: boolean; selfHeal?: boolean }; syncOptions?: string[] };
   };
@@ -144,6 +184,7 @@ export interface Application {
     history?: Deployed[];
     reconciledAt?: string;
     summary?: { images?: string[]; externalURLs?: string[] };
+    sourceHydrator?: { currentOperation?: Hydration; lastSuccessfulOperation?: Hydration };
   };
   operation?: unknown;
 }
@@ -156,6 +197,14 @@ export interface ApplicationList {
 export interface ApplicationEvent {
   type: "ADDED" | "MODIFIED" | "DELETED";
   application: Application;
+}
+
+/** An event of a watch that sends only what changes. */
+export interface ApplicationDelta {
+  type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "EXPIRED";
+  /** Whole when it is added; otherwise what names it, and what `changed` names. */
+  application: Application;
+  delta?: { resume?: string; changed?: string[] };
 }
 
 export interface ResourceRef {

@@ -138,8 +138,11 @@ export interface Upgrade {
   notes?: string[];
   difference?: string;
   compared?: boolean;
+  /** Those that the Application would have. */
   values?: string;
   versions?: string[];
+  /** Of the new version; none if it cannot be rendered. */
+  manifests?: string;
 }
 
 export interface UpgradeRequest {

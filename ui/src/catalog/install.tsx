@@ -10,7 +10,7 @@ import { Copy } from "../parts/copy";
 import { useToast } from "../parts/shell";
 import { applicationPath, type ChartName, navigate } from "../router";
 import { type ChartDetails, type InstallPreview, type InstallRequest, previewInstall } from "./api";
-import { Unified } from "./parts";
+import { Manifests, Unified } from "./parts";
 import { ValuesInput } from "./values";
 
 /** The preview is asked for when nobody has typed for so long. */
@@ -41,10 +41,7 @@ function Preview({ preview }: { preview: InstallPreview | undefined }) {
         </p>
       ))}
       {compared ? difference ? <Unified text={difference} /> : <p>Nothing: all of it is there as it would be.</p> : <p>It could not be compared.</p>}
-      <details open={!compared} data-manifests>
-        <summary>All manifests</summary>
-        <pre tabIndex={0}>{manifests || "None."}</pre>
-      </details>
+      <Manifests text={manifests} open={!compared} />
       <ForGit application={preview.application} />
     </>
   );

@@ -82,6 +82,18 @@ export function Markdown({ text }: { text: string }) {
   );
 }
 
+/** Everything that would be applied, folded away as long as the difference says what matters. */
+export function Manifests({ text, open }: { text: string | undefined; open: boolean }) {
+  return (
+    <details open={open} data-manifests>
+      <summary>All manifests</summary>
+      <pre tabIndex={0} aria-label="All manifests">
+        {text || "None."}
+      </pre>
+    </details>
+  );
+}
+
 /** A unified difference, line by line. */
 export function Unified({ text }: { text: string }) {
   const kind = (line: string) => (line.startsWith("===") ? "head" : line.startsWith("@@") ? "place" : line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : "same");

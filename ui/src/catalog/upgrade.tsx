@@ -6,7 +6,7 @@ import { write } from "../model/write";
 import { useToast } from "../parts/shell";
 import { catalog, type Conflict, type Upgrade, type UpgradeRequest } from "./api";
 import { useAsked } from "../asked";
-import { Unified } from "./parts";
+import { Manifests, Unified } from "./parts";
 
 const PAUSE = 500;
 
@@ -48,6 +48,7 @@ export function UpgradeDialog({ name, namespace, onDone, onClose }: { name: stri
             {preview.error.message}
           </div>
         )}
+        {!plan && !preview.error && <p className="dim">Rendering and comparing…</p>}
         {plan && (
           <>
             <label>
@@ -69,10 +70,7 @@ export function UpgradeDialog({ name, namespace, onDone, onClose }: { name: stri
               Values that count in any case
               <textarea name="values" rows={3} spellCheck={false} value={request.values} onChange={(e) => set({ values: e.target.value })} />
             </label>
-            <h3>What changes</h3>
-            <div aria-live="polite" aria-busy={preview.busy}>
-              {plan.compared ? plan.difference ? <Unified text={plan.difference} /> : <p>The manifests do not change.</p> : <p>The manifests cannot be compared.</p>}
-            </div>
+            <Preview plan={plan} busy={preview.busy} />
           </>
         )}
         <div className="actions">
@@ -85,6 +83,26 @@ export function UpgradeDialog({ name, namespace, onDone, onClose }: { name: stri
         </div>
       </form>
     </dialog>
+  );
+}
+
+/** What comes of it, before anything is written. */
+function Preview({ plan, busy }: { plan: Upgrade; busy: boolean }) {
+  const { compared, difference, manifests, values } = plan;
+  return (
+    <div className="preview" aria-live="polite" aria-busy={busy}>
+      <h3>What changes</h3>
+      {compared ? difference ? <Unified text={difference} /> : <p>The manifests do not change.</p> : <p>The manifests cannot be compared.</p>}
+      {(compared || manifests) && <Manifests text={manifests} open={!compared} />}
+      {values && (
+        <details data-values>
+          <summary>Its values</summary>
+          <pre tabIndex={0} aria-label="Its values">
+            {values}
+          </pre>
+        </details>
+      )}
+    </div>
   );
 }
 

@@ -1,37 +1,10 @@
-// The list of Applications as the page knows it: what events and listings do to it, counting and filtering.
+// The list of Applications as the page knows it: counting, filtering and sorting.
 
-import type { Application, ApplicationEvent, ApplicationList } from "../api/types";
+import type { Application, Source } from "../api/types";
 
 export type Applications = ReadonlyMap<string, Application>;
 
 export const keyOf = (app: Application) => `${app.metadata.namespace ?? ""}/${app.metadata.name}`;
-
-const version = (text: string | undefined) => Number(text ?? 0) || 0;
-
-/** An older event never replaces what is newer. */
-export function withEvents(apps: Applications, events: readonly ApplicationEvent[]): Applications {
-  const next = new Map(apps);
-  for (const { type, application } of events) {
-    const key = keyOf(application);
-    const known = next.get(key);
-    if (known && version(known.metadata.resourceVersion) > version(application.metadata.resourceVersion)) continue;
-    if (type === "DELETED") next.delete(key);
-    else next.set(key, application);
-  }
-  return next;
-}
-
-/** A listing adds what is missing and removes what was deleted while no stream was open. */
-export function withList(apps: Applications, list: ApplicationList): Applications {
-  const at = version(list.metadata?.resourceVersion);
-  const listed = new Map((list.items ?? []).map((app) => [keyOf(app), app]));
-  const next = new Map<string, Application>();
-  for (const [key, app] of apps) {
-    const newer = version(app.metadata.resourceVersion) > at;
-    if (listed.has(key) || newer) next.set(key, app);
-  }
-  return withEvents(next, [...listed.values()].map((application) => ({ type: "ADDED" as const, application })));
-}
 
 export interface Filter {
   text: string;
@@ -43,9 +16,15 @@ export interface Filter {
 export const syncOf = (app: Application) => app.status?.sync?.status || "Unknown";
 export const healthOf = (app: Application) => app.status?.health?.status || "Unknown";
 
-export function sourcesOf(app: Application) {
+/** Of a hydrated one: where its manifests are rendered from. */
+export function sourcesOf(app: Application): Source[] {
+  const hydrator = app.spec.sourceHydrator;
+  if (hydrator) return [hydrator.drySource ?? { repoURL: "" }];
   return app.spec.sources?.length ? app.spec.sources : app.spec.source ? [app.spec.source] : [];
 }
+
+/** What is synced of its first source: a hydrator syncs the branch that it writes. */
+export const syncedRevision = (app: Application) => (app.spec.sourceHydrator ? app.spec.sourceHydrator.syncSource?.targetBranch : sourcesOf(app)[0]?.targetRevision) || "HEAD";
 
 /** Every word must be somewhere in what a row shows. */
 export function matches(app: Application, filter: Filter): boolean {

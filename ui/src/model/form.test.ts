@@ -43,10 +43,23 @@ describe("the form of an Application", () => {
     expect(withForm(two, { ...again, sources: again.sources.slice(0, 1) }).spec.sources).toEqual([app.spec.source]);
     expect(withForm(two, again)).toEqual(two);
   });
-  it("leaves the sources of a hydrator alone", () => {
-    const dry = { ...app, spec: { ...app.spec, sourceHydrator: { drySource: {} } } };
-    expect(formOf(dry).sources).toEqual([]);
-    expect(withForm(dry, { ...formOf(dry), namespace: "other" }).spec.source).toEqual(app.spec.source);
+  it("changes what a hydrator renders and where it writes, and nothing else", () => {
+    const sourceHydrator = { drySource: { repoURL: "r", path: "src", targetRevision: "main", helm: { releaseName: "a" } }, syncSource: { targetBranch: "env/dev", path: "apps/a" }, hydrateTo: { targetBranch: "env/dev-next" } };
+    const dry: Application = { ...app, spec: { ...app.spec, sourceHydrator } };
+    const form = formOf(dry);
+    expect(withForm(dry, form)).toEqual(dry);
+    expect(withForm(dry, { ...form, namespace: "other" }).spec).toEqual({ ...dry.spec, destination: { ...dry.spec.destination, namespace: "other" } });
+    const changed = withForm(dry, { ...form, sources: form.sources.map((source) => ({ ...source, path: "lib" })), hydrator: { branch: "env/qa", folder: "apps/a", repoURL: "", to: "" } });
+    expect(changed.spec).toEqual({ ...dry.spec, sourceHydrator: { drySource: { ...sourceHydrator.drySource, path: "lib" }, syncSource: { targetBranch: "env/qa", path: "apps/a" } } });
+  });
+  it("begins and ends to hydrate", () => {
+    const app: Application = { metadata: { name: "a" }, spec: { project: "p", source: { repoURL: "https://git.example.org/a.git", path: "src", targetRevision: "main" } } };
+    const form = formOf(app);
+    const hydrated = withForm(app, { ...form, hydrator: { branch: "env/dev", folder: "apps/a", repoURL: "", to: "" } });
+    expect([hydrated.spec.source, hydrated.spec.sources]).toEqual([undefined, undefined]);
+    expect(hydrated.spec.sourceHydrator).toEqual({ drySource: app.spec.source, syncSource: { targetBranch: "env/dev", path: "apps/a" } });
+    const back = withForm(hydrated, { ...formOf(hydrated), hydrator: undefined });
+    expect(back.spec).toEqual(app.spec);
   });
   it("makes a new one", () => {
     const made = withForm(undefined, { ...empty(), name: "new", sources: [{ ...sourceForm(), repoURL: "https://git.example.org/a.git" }], namespace: "n" });

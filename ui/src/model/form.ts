@@ -1,15 +1,18 @@
 // What is entered of an Application: the fields of the form, and what they make of one.
 
-import type { Application, Source } from "../api/types";
+import type { Application } from "../api/types";
 import { sourcesOf } from "./applications";
 import { isAutomated } from "./history";
+import { type HydratorForm, hydratorForm, withHydrator } from "./hydrator";
 import { type SourceForm, sourceForm, withSource } from "./source";
 
 export interface AppForm {
   name: string;
   project: string;
-  /** In their order. Empty: it takes its manifests from somewhere else, which the form does not show. */
+  /** In their order. With a hydrator, the one that it renders. */
   sources: SourceForm[];
+  /** Undefined: the sources are synced as they are. */
+  hydrator: HydratorForm | undefined;
   /** An address or a name. */
   cluster: string;
   namespace: string;
@@ -26,6 +29,7 @@ export const empty = (): AppForm => ({
   name: "",
   project: "default",
   sources: [sourceForm()],
+  hydrator: undefined,
   cluster: IN_CLUSTER,
   namespace: "",
   automated: false,
@@ -39,7 +43,8 @@ export function formOf(app: Application): AppForm {
   return {
     name: app.metadata.name,
     project: project ?? "",
-    sources: entered(app).map(sourceForm),
+    sources: sourcesOf(app).map(sourceForm),
+    hydrator: app.spec.sourceHydrator && hydratorForm(app.spec.sourceHydrator),
     cluster: destination?.server || destination?.name || "",
     namespace: destination?.namespace ?? "",
     automated: isAutomated(app),
@@ -49,15 +54,27 @@ export function formOf(app: Application): AppForm {
   };
 }
 
-/** Its sources as they are entered. Those of a hydrator are made by it. */
-export const entered = (app: Application): Source[] => (app.spec.sourceHydrator ? [] : sourcesOf(app));
-
 /** One source stays one, and several stay a list: each has fields of its own in the API. */
-function withSources(app: Application | undefined, form: AppForm): Pick<Application["spec"], "source" | "sources"> {
-  const old = app ? entered(app) : [];
+function withSources(spec: Application["spec"], app: Application | undefined, form: AppForm) {
+  const old = app ? sourcesOf(app) : [];
   const wanted = form.sources.map((source) => withSource(source.at === undefined ? undefined : old[source.at], source));
   const [only] = wanted;
-  return wanted.length === 1 && only && !app?.spec.sources?.length ? { source: only } : { sources: wanted };
+  const had = app?.spec;
+  if (form.hydrator && only) {
+    spec.sourceHydrator = withHydrator(had?.sourceHydrator, only, form.hydrator);
+    // What else is there of one that was hydrated before is not what the form shows.
+    if (had?.sourceHydrator) return;
+    delete spec.source;
+    delete spec.sources;
+    return;
+  }
+  const several = wanted.length !== 1 || Boolean(had?.sources?.length && !had.sourceHydrator);
+  delete spec.sourceHydrator;
+  // Beside several it counts for nothing, and no form shows it.
+  if (!several || !had?.sources?.length || had.sourceHydrator) delete spec.source;
+  delete spec.sources;
+  if (several) spec.sources = wanted;
+  else if (only) spec.source = only;
 }
 
 /** Only what was changed in the form is changed in the Application: it has more than the form shows. */
@@ -66,12 +83,7 @@ export function withForm(app: Application | undefined, form: AppForm): Applicati
   const spec = structuredClone(app?.spec ?? {});
   const differs = (...keys: (keyof AppForm)[]) => !before || keys.some((key) => before[key] !== form[key]);
   if (differs("project")) spec.project = form.project;
-  if (form.sources.length > 0) {
-    const wanted = withSources(app, form);
-    if (wanted.source) delete spec.sources;
-    else if (!app?.spec.sources?.length) delete spec.source;
-    Object.assign(spec, wanted);
-  }
+  if (form.sources.length > 0) withSources(spec, app, form);
   if (differs("cluster", "namespace")) {
     const cluster = /^https?:\/\//.test(form.cluster) ? { server: form.cluster } : { name: form.cluster };
     spec.destination = { ...cluster, namespace: form.namespace };

@@ -7,6 +7,7 @@ export interface AppDetails {
   type?: string;
   helm?: { valueFiles?: string[]; parameters?: { name: string; value?: string }[]; values?: string };
   kustomize?: { images?: string[] };
+  plugin?: { parametersAnnouncement?: { name?: string }[] };
 }
 
 export interface Parameter {
@@ -41,14 +42,15 @@ export function imagesOf(source: Source, details: AppDetails | undefined): { ima
   return [...offered.map((image) => ({ image, set: set.get(imageName(image)) })), ...rest.map(([image, set]) => ({ image, set }))];
 }
 
-export type Tool = "helm" | "kustomize" | "directory" | undefined;
+export type Tool = "helm" | "kustomize" | "directory" | "plugin" | undefined;
 
 /** What renders it: the source itself says, or what is in the repository. */
 export function toolOf(source: Source | undefined, details: AppDetails | undefined): Tool {
   if (source?.chart || source?.helm) return "helm";
   if (source?.kustomize) return "kustomize";
+  if (source?.plugin) return "plugin";
   if (source?.directory) return "directory";
-  return ({ Helm: "helm", Kustomize: "kustomize", Directory: "directory" } as const)[details?.type ?? ""];
+  return ({ Helm: "helm", Kustomize: "kustomize", Directory: "directory", Plugin: "plugin" } as const)[details?.type ?? ""];
 }
 
 /** As lines, or as one text. */

@@ -1,6 +1,7 @@
 // A project as it is entered: lists of rows, and lines that hold several values.
 
 import type { Project, ProjectSpec } from "../api/settings";
+import { cleanedIntegrity } from "./integrity";
 
 export type Row = Record<string, unknown>;
 
@@ -25,6 +26,9 @@ export function cleaned(spec: ProjectSpec): ProjectSpec {
   const wanted = Object.fromEntries(entries.filter(([key, value]) => value !== undefined && (key === "namespaceResourceWhitelist" || !(Array.isArray(value) && value.length === 0)))) as ProjectSpec;
   const orphaned = wanted.orphanedResources;
   if (orphaned?.ignore) wanted.orphanedResources = { ...orphaned, ignore: cleanedList(orphaned.ignore).filter((row) => !isBlank(row)) as Row[] };
+  const integrity = wanted.sourceIntegrity && cleanedIntegrity(wanted.sourceIntegrity);
+  if (integrity) wanted.sourceIntegrity = integrity;
+  else delete wanted.sourceIntegrity;
   return wanted;
 }
 

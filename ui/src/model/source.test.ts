@@ -38,6 +38,36 @@ describe("the form of a source", () => {
     const cleared = withSource(made, { ...sourceForm(made), recurse: false, include: "", replicas: "web=3" });
     expect([cleared.directory, cleared.kustomize?.replicas]).toEqual([undefined, [{ name: "web", count: 3 }]]);
   });
+  it("changes patches, and keeps what a row does not show of them", () => {
+    const patch = { patch: "- op: add\n", target: { kind: "Deployment", name: "web" }, options: { allowNameChange: true } };
+    const source: Source = { repoURL: "r", path: ".", kustomize: { namePrefix: "p-", patches: [patch, { path: "other.yaml" }] } };
+    const form = sourceForm(source);
+    expect(withSource(source, form)).toEqual(source);
+    const [first = {}, second = {}] = form.patches;
+    const rows = [{ ...first, "target.name": "", "target.labelSelector": "a=b" }, second, { patch: "" }];
+    expect(withSource(source, { ...form, patches: rows }).kustomize).toEqual({ namePrefix: "p-", patches: [{ ...patch, target: { kind: "Deployment", labelSelector: "a=b" } }, { path: "other.yaml" }] });
+    expect(withSource(source, { ...form, patches: [] }).kustomize).toEqual({ namePrefix: "p-" });
+  });
+  it("gives a plugin its name, variables and parameters of each kind", () => {
+    const rows = [{ name: "t", kind: "text", value: "a b" }, { name: "l", kind: "list", value: "x\ny\n" }, { name: "m", kind: "map", value: "k=v" }, { name: " ", kind: "text", value: "" }];
+    const made = withSource(undefined, { ...sourceForm(), repoURL: "r", pluginName: "cue", pluginEnv: "STAGE=prod\nEMPTY=", pluginParameters: rows });
+    expect(made.plugin).toEqual({
+      name: "cue",
+      env: [{ name: "STAGE", value: "prod" }, { name: "EMPTY", value: "" }],
+      parameters: [{ name: "t", string: "a b" }, { name: "l", array: ["x", "y"] }, { name: "m", map: { k: "v" } }],
+    });
+    expect(withSource(made, sourceForm(made))).toEqual(made);
+  });
+  it("keeps what no line can hold of a plugin's variables and parameters", () => {
+    const plugin = { env: [{ name: "A", value: "1\n2" }, { name: "B", value: "b" }], parameters: [{ name: "odd", array: ["a\nb"] }, { name: "bare" }, { name: "two", string: "x", map: {} }] };
+    const source: Source = { repoURL: "r", path: ".", plugin };
+    const form = sourceForm(source);
+    expect(withSource(source, form)).toEqual(source);
+    const changed = withSource(source, { ...form, pluginEnv: "B=c", pluginParameters: [...form.pluginParameters, { name: "new", kind: "text", value: "" }] });
+    expect(changed.plugin?.env).toEqual([{ name: "B", value: "c" }, { name: "A", value: "1\n2" }]);
+    expect(changed.plugin?.parameters).toEqual([{ name: "bare" }, { name: "new", string: "" }, plugin.parameters[0], plugin.parameters[2]]);
+    expect(withSource({ repoURL: "r", plugin: {} }, sourceForm({ repoURL: "r", plugin: {} })).plugin).toEqual({});
+  });
   it("gives a source that only lends files no path", () =>
     expect(withSource(undefined, { ...sourceForm(), repoURL: "r", ref: "values" })).toEqual({ repoURL: "r", targetRevision: "HEAD", ref: "values" }));
   it("asks for values as a text, but not where they are an object", () =>

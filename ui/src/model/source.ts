@@ -2,8 +2,11 @@
 
 import type { Source } from "../api/types";
 import { lines, pair, type ParameterForm, parameterForm, withParameters } from "./parameters";
+import { patchesOf, patchRows } from "./patches";
+import { type PluginForm, pluginForm, withPlugin } from "./plugin";
+import type { Row } from "./project";
 
-export interface SourceForm extends ParameterForm {
+export interface SourceForm extends ParameterForm, PluginForm {
   /** Its place in the Application as it was; undefined: it is new. */
   at: number | undefined;
   /** Which one it is, wherever it is moved to. */
@@ -25,6 +28,8 @@ export interface SourceForm extends ParameterForm {
   replicas: string;
   /** As lines. */
   components: string;
+  /** Of Kustomize. */
+  patches: Row[];
   recurse: boolean;
   include: string;
   exclude: string;
@@ -49,9 +54,11 @@ export function sourceForm(source?: Source, at?: number): SourceForm {
     kustomizeNamespace: kustomize?.namespace ?? "",
     replicas: (kustomize?.replicas ?? []).map(({ name, count }) => `${name}=${count ?? ""}`).join("\n"),
     components: (kustomize?.components ?? []).join("\n"),
+    patches: patchRows(kustomize?.patches),
     recurse: directory?.recurse ?? false,
     include: directory?.include ?? "",
     exclude: directory?.exclude ?? "",
+    ...pluginForm(source?.plugin),
     ...parameterForm(source),
   };
 }
@@ -94,6 +101,9 @@ export function withSource(source: Source | undefined, form: SourceForm): Source
   if (differs("kustomizeNamespace")) wanted.kustomize = changed(wanted.kustomize, { namespace: form.kustomizeNamespace });
   if (differs("replicas")) wanted.kustomize = changed(wanted.kustomize, { replicas: lines(form.replicas).map(pair).map(([name, value]) => ({ name, count: count(value) })) });
   if (differs("components")) wanted.kustomize = changed(wanted.kustomize, { components: lines(form.components) });
+  if (JSON.stringify(before.patches) !== JSON.stringify(form.patches)) wanted.kustomize = changed(wanted.kustomize, { patches: patchesOf(form.patches) });
+  const plugin = withPlugin(wanted.plugin, form);
+  if (plugin) wanted.plugin = plugin;
   if (differs("recurse")) wanted.directory = changed(wanted.directory, { recurse });
   if (differs("include")) wanted.directory = changed(wanted.directory, { include });
   if (differs("exclude")) wanted.directory = changed(wanted.directory, { exclude });

@@ -5,12 +5,13 @@ import { api, type AppName } from "../api/client";
 import { useStream } from "../api/live";
 import type { Application, ApplicationTree } from "../api/types";
 import { useMedia, useNow, useTitle } from "../hooks";
-import { healthOf, sourcesOf, syncOf } from "../model/applications";
+import { healthOf, sourcesOf, syncedRevision, syncOf } from "../model/applications";
 import { ago, exact, shortRevision } from "../model/time";
 import { buildTree, countNodes, filterTree, type TreeFilter, type TreeNode } from "../model/tree";
 import { safeUrl, shortRepo } from "../model/url";
 import { Actions } from "../parts/app-actions";
 import { Details } from "../parts/details";
+import { HydratorTile } from "../parts/hydrator";
 import { Panel } from "../parts/panel";
 import { Empty, Failure, LiveDot } from "../parts/shell";
 import { Badge } from "../parts/status";
@@ -160,7 +161,7 @@ function Header({ app, id, now, why, live }: HeaderProps) {
             <Badge word={syncOf(app)} />
           </dd>
           <dd className="small">
-            {source?.targetRevision || "HEAD"} <code title={status?.sync?.revision}>{shortRevision(status?.sync?.revision)}</code>
+            {syncedRevision(app)} <code title={status?.sync?.revision}>{shortRevision(status?.sync?.revision)}</code>
           </dd>
         </div>
         <div className="tile-wide">
@@ -185,6 +186,7 @@ function Header({ app, id, now, why, live }: HeaderProps) {
           </dd>
           <dd className="small">{source?.chart ?? source?.path}</dd>
         </div>
+        <HydratorTile app={app} />
         <div>
           <dt>Destination</dt>
           <dd className="clip">{spec.destination?.namespace || "–"}</dd>

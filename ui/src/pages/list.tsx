@@ -1,7 +1,7 @@
 // All Applications, live.
 
-import { useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
-import { follow } from "../api/applications";
+import { useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
+import { follower } from "../api/applications";
 import { useStream } from "../api/live";
 import type { Application } from "../api/types";
 import { useNow, useTitle } from "../hooks";
@@ -19,7 +19,7 @@ const STEP = 200;
 
 function useApplications() {
   const [apps, setApps] = useState<Applications>();
-  const open = useCallback((signal: AbortSignal, opened: () => void) => follow(signal, opened, (change) => setApps((now) => change(now ?? new Map()))), []);
+  const open = useMemo(() => follower(setApps), []);
   return { apps, ...useStream("applications", open) };
 }
 

@@ -6,10 +6,12 @@ import { settings } from "../api/settings";
 import type { Application } from "../api/types";
 import { useAsked } from "../asked";
 import { type AppForm, empty, formOf, IN_CLUSTER, manifestOf, withForm } from "../model/form";
+import { canBeDry, type HydratorForm, hydratorForm } from "../model/hydrator";
 import { write } from "../model/write";
 import { toYaml } from "../model/yaml";
 import { applicationPath, navigate } from "../router";
 import { Copy } from "./copy";
+import { Check, Field } from "./fields";
 import { Known } from "./known";
 import { useToast } from "./shell";
 import { Sources } from "./source-fields";
@@ -56,11 +58,8 @@ export function AppDialog({ app, onClose }: Props) {
       <form onSubmit={(e) => void submit(e)}>
         <h2 id="app-title">{before ? `Edit ${before.metadata.name}` : "New Application"}</h2>
         <Fields form={form} set={set} isNew={!before} />
-        {before?.spec.sourceHydrator ? (
-          <p className="dim">Its manifests come from a hydrator, which this form does not change.</p>
-        ) : (
-          <Sources before={before} sources={form.sources} change={(sources) => set({ sources })} />
-        )}
+        <Sources before={before} sources={form.sources} dry={form.hydrator !== undefined} change={(sources) => set({ sources })} />
+        <Hydrator form={form} set={set} />
         <Target form={form} set={set} />
         <details>
           <summary>As a file for Git</summary>
@@ -114,6 +113,34 @@ function Fields({ form, set, isNew }: PartProps & { isNew: boolean }) {
       )}
       <Known title="Project" name="project" required value={form.project} known={projects.map((project) => project.metadata.name)} change={(project) => set({ project })} />
     </div>
+  );
+}
+
+/** Where it is rendered to, if it is not synced as it is. */
+function Hydrator({ form, set }: PartProps) {
+  const { hydrator, sources } = form;
+  if (!hydrator && !canBeDry(sources)) return null;
+  const field = (title: string, key: keyof HydratorForm, more: object = {}) => (
+    <Field title={title} name={`hydrator-${key}`} value={hydrator?.[key] ?? ""} set={(value) => hydrator && set({ hydrator: { ...hydrator, [key]: value } })} {...more} />
+  );
+  return (
+    <>
+      <Check
+        title="Render into a branch first"
+        name="hydrate"
+        hint="A hydrator commits what comes of the source, and the branch is synced"
+        on={hydrator !== undefined}
+        set={(on) => set({ hydrator: on ? hydratorForm() : undefined })}
+      />
+      {hydrator && (
+        <div className="two">
+          {field("Branch that is synced", "branch", { required: true, placeholder: "env/dev" })}
+          {field("Folder in it", "folder", { required: true, placeholder: "apps/shop", hint: "Of this Application alone" })}
+          {field("Branch that is written to", "to", { placeholder: "the same", hint: "If somebody else is to move the one that is synced" })}
+          {field("Repository of the branches", "repoURL", { placeholder: "the one above" })}
+        </div>
+      )}
+    </>
   );
 }
 

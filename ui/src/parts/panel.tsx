@@ -14,6 +14,7 @@ import { applicationPath, Link, setQuery, useQuery } from "../router";
 import { Copy } from "./copy";
 import { DiffView } from "./diff";
 import { Events } from "./events";
+import { Fact } from "./facts";
 import { Later, later } from "./later";
 import { Logs } from "./logs";
 import { kindHue, kindLetters } from "./node";
@@ -163,15 +164,6 @@ function Summary({ node }: { node: TreeNode }) {
         </Fact>
       ))}
     </dl>
-  );
-}
-
-function Fact({ name, children }: { name: string; children: React.ReactNode }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
   );
 }
 

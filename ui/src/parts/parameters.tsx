@@ -9,6 +9,7 @@ import { imagesOf, type Parameter, parametersOf } from "../model/parameters";
 import { shortRepo } from "../model/url";
 import { toYaml } from "../model/yaml";
 import { setQuery, useQuery } from "../router";
+import { Facts } from "./facts";
 import { Failure } from "./shell";
 import { Table } from "./table";
 
@@ -60,22 +61,24 @@ function OfSource({ app, source, at }: { app: Application; source: Source; at: n
       {asked.error && <Failure error={asked.error} what="What the repository offers cannot be read." />}
       {!details && !asked.error && <p className="dim">Loading…</p>}
       <dl className="facts">
-        <Fact name="Rendered by" lines={[details?.type]} />
-        <Fact name="Release name" lines={[helm?.releaseName]} />
-        <Fact name="Value files" lines={helm?.valueFiles} />
-        <Fact name="In the repository" lines={details?.helm?.valueFiles} />
-        <Fact name="Files as parameters" lines={helm?.fileParameters?.map(({ name, path }) => `${name} from ${path}`)} />
-        <Fact name="Name prefix" lines={[kustomize?.namePrefix]} />
-        <Fact name="Name suffix" lines={[kustomize?.nameSuffix]} />
-        <Fact name="Namespace" lines={[kustomize?.namespace]} />
-        <Fact name="Labels" lines={pairs(kustomize?.commonLabels)} />
-        <Fact name="Annotations" lines={pairs(kustomize?.commonAnnotations)} />
-        <Fact name="Replicas" lines={kustomize?.replicas?.map(({ name, count }) => `${name}: ${count}`)} />
+        <Facts name="Rendered by" lines={[details?.type]} />
+        <Facts name="Release name" lines={[helm?.releaseName]} />
+        <Facts name="Value files" lines={helm?.valueFiles} />
+        <Facts name="In the repository" lines={details?.helm?.valueFiles} />
+        <Facts name="Files as parameters" lines={helm?.fileParameters?.map(({ name, path }) => `${name} from ${path}`)} />
+        <Facts name="Name prefix" lines={[kustomize?.namePrefix]} />
+        <Facts name="Name suffix" lines={[kustomize?.nameSuffix]} />
+        <Facts name="Namespace" lines={[kustomize?.namespace]} />
+        <Facts name="Labels" lines={pairs(kustomize?.commonLabels)} />
+        <Facts name="Annotations" lines={pairs(kustomize?.commonAnnotations)} />
+        <Facts name="Components" lines={kustomize?.components} />
+        <Facts name="Replicas" lines={kustomize?.replicas?.map(({ name, count }) => `${name}: ${count}`)} />
       </dl>
       {parameters.length > 0 && <ParameterTable all={parameters} />}
       {images.length > 0 && (
         <Table title="Images" heads={["Image", "Here"]} rows={images.map(({ image, set }) => ({ key: image, cells: [image, here(set)] }))} />
       )}
+      <Text title="Patches" text={kustomize?.patches?.length ? toYaml(kustomize.patches) : undefined} />
       <Text title="Values" text={values} />
       <Text title="Values of the chart" text={details?.helm?.values} />
       <Text title="Other settings" text={Object.keys(others).length > 0 ? toYaml(others) : undefined} />
@@ -85,21 +88,6 @@ function OfSource({ app, source, at }: { app: Application; source: Source; at: n
 
 const here = (set: string | undefined) => (set === undefined ? <span className="dim">as it is</span> : <b>{set}</b>);
 const pairs = (of: Record<string, string> | undefined) => Object.entries(of ?? {}).map(([name, value]) => `${name}=${value}`);
-
-function Fact({ name, lines }: { name: string; lines: (string | undefined)[] | undefined }) {
-  const shown = lines?.filter(Boolean) ?? [];
-  if (shown.length === 0) return null;
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>
-        {shown.map((line, i) => (
-          <div key={i}>{line}</div>
-        ))}
-      </dd>
-    </div>
-  );
-}
 
 function ParameterTable({ all }: { all: Parameter[] }) {
   const [text, setText] = useState("");

@@ -1,22 +1,26 @@
-// The sources in an Application's form: where each comes from, and what it gives to Helm, Kustomize or a plain directory.
+// The sources in an Application's form: where each comes from, and what it gives to the tool that renders it.
 
 import { useCallback, useRef, useState } from "react";
 import { settings } from "../api/settings";
 import type { Application } from "../api/types";
 import { useAsked } from "../asked";
-import { entered } from "../model/form";
-import { type Tool, toolOf } from "../model/parameters";
+import { sourcesOf } from "../model/applications";
+import { type AppDetails, type Tool, toolOf } from "../model/parameters";
+import { PLUGIN_KINDS } from "../model/plugin";
 import { moved, type SourceForm, sourceForm, takesValues } from "../model/source";
+import { type Column, Rows } from "./fields";
 import { Known } from "./known";
 
 interface Props {
   /** The Application that is edited; undefined: it is new. */
   before: Application | undefined;
   sources: SourceForm[];
+  /** A hydrator renders it: there is one, in Git. */
+  dry: boolean;
   change: (sources: SourceForm[]) => void;
 }
 
-export function Sources({ before, sources, change }: Props) {
+export function Sources({ before, sources, dry, change }: Props) {
   const repositories = useAsked(settings.repositories).value ?? [];
   const box = useRef<HTMLDivElement>(null);
   const several = sources.length > 1;
@@ -52,15 +56,18 @@ export function Sources({ before, sources, change }: Props) {
             before={before}
             form={source}
             several={several}
+            dry={dry}
             of={of(at)}
             known={repositories.map(({ repo }) => repo)}
             set={(part) => change(sources.with(at, { ...source, ...part }))}
           />
         </fieldset>
       ))}
-      <button type="button" className="small" data-add onClick={() => change([...sources, sourceForm()])}>
-        Add a source
-      </button>
+      {!dry && (
+        <button type="button" className="small" data-add onClick={() => change([...sources, sourceForm()])}>
+          Add a source
+        </button>
+      )}
       {several && <p className="dim">A later source replaces what an earlier one has of the same name.</p>}
     </div>
   );
@@ -70,6 +77,7 @@ interface OneProps {
   before: Application | undefined;
   form: SourceForm;
   several: boolean;
+  dry: boolean;
   of: string;
   known: string[];
   set: (part: Partial<SourceForm>) => void;
@@ -83,10 +91,49 @@ const TOOLS: [NonNullable<Tool>, string][] = [
   ["helm", "Helm"],
   ["kustomize", "Kustomize"],
   ["directory", "Plain manifests"],
+  ["plugin", "A plugin"],
 ];
 
-function OneSource({ before, form, several, of, known, set }: OneProps) {
-  const source = before && form.at !== undefined ? entered(before)[form.at] : undefined;
+const PATCH: Column[] = [
+  { key: "patch", title: "Patch", kind: "area", placeholder: "- op: replace\n  path: /spec/replicas\n  value: 3", hint: "In YAML: a list of JSON patches, or a part of the object" },
+  { key: "path", title: "or the file that has it", placeholder: "patches/web.yaml" },
+  { key: "target.kind", title: "Kind of what is patched", placeholder: "Deployment" },
+  { key: "target.name", title: "Name of what is patched", placeholder: "web, or web-.*" },
+  { key: "target.group", title: "Its group", placeholder: "apps" },
+  { key: "target.version", title: "Its version", placeholder: "v1" },
+  { key: "target.namespace", title: "Its namespace" },
+  { key: "target.labelSelector", title: "Its labels", placeholder: "tier=web" },
+  { key: "target.annotationSelector", title: "Its annotations" },
+];
+
+const PARAMETER: Column[] = [
+  { key: "name", title: "Name", required: true },
+  { key: "kind", title: "Kind", options: PLUGIN_KINDS },
+  { key: "value", title: "Value", kind: "area", hint: "A list has an entry on each line, a map key=value" },
+];
+
+type PluginProps = { form: SourceForm; details: AppDetails | undefined; set: (part: Partial<SourceForm>) => void };
+
+function PluginFields({ form, details, set }: PluginProps) {
+  const plugins = useAsked(settings.plugins).value ?? [];
+  const announced = (details?.plugin?.parametersAnnouncement ?? []).map(({ name }) => name).filter(Boolean);
+  return (
+    <>
+      <div className="two">
+        <Known title="Plugin" name="pluginName" placeholder="the first that fits" value={form.pluginName} known={plugins} change={(pluginName) => set({ pluginName })} />
+        <label>
+          Variables, one a line
+          <textarea name="pluginEnv" rows={2} spellCheck={false} placeholder="STAGE=prod" value={form.pluginEnv} onChange={(e) => set({ pluginEnv: e.target.value })} />
+        </label>
+      </div>
+      {announced.length > 0 && <p className="dim">It takes the parameters {announced.join(", ")}.</p>}
+      <Rows title="Parameters of the plugin" one="parameter" columns={PARAMETER} rows={form.pluginParameters} change={(pluginParameters) => set({ pluginParameters })} fresh={{ name: "", kind: "text", value: "" }} />
+    </>
+  );
+}
+
+function OneSource({ before, form, several, dry, of, known, set }: OneProps) {
+  const source = before && form.at !== undefined ? sourcesOf(before)[form.at] : undefined;
   const { at } = form;
   // Nothing is asked about a source that is not there yet.
   const details = useAsked(
@@ -124,8 +171,8 @@ function OneSource({ before, form, several, of, known, set }: OneProps) {
         {text(form.isChart ? "Chart" : "Path", "path", { required: form.isChart, placeholder: form.isChart || onlyFiles ? "" : "." })}
         {text(form.isChart ? "Version" : "Revision", "revision", { placeholder: form.isChart ? "*" : "HEAD" })}
       </div>
-      {check("It is a chart repository", "isChart", "Of Helm, with an index or in a registry")}
-      {(several || form.ref) && (
+      {!dry && check("It is a chart repository", "isChart", "Of Helm, with an index or in a registry")}
+      {!dry && (several || form.ref) && (
         <div className="two">
           {text("Name for value files of other sources (ref)", "ref", { pattern: "[A-Za-z0-9_\\-]+", title: "Letters, digits, - and _", placeholder: "values" })}
         </div>
@@ -166,6 +213,7 @@ function OneSource({ before, form, several, of, known, set }: OneProps) {
               <textarea name="values" rows={6} spellCheck={false} value={form.values} onChange={(e) => set({ values: e.target.value })} />
             </label>
           )}
+          {tool === "plugin" && <PluginFields form={form} details={details} set={set} />}
           {tool === "kustomize" && (
             <div className="two">
               {area("Images, one a line", "images", "name=other:tag", details?.kustomize?.images)}
@@ -177,6 +225,7 @@ function OneSource({ before, form, several, of, known, set }: OneProps) {
               {text("Namespace of its resources", "kustomizeNamespace")}
             </div>
           )}
+          {tool === "kustomize" && <Rows title={`Patches${of}`} one="patch" columns={PATCH} rows={form.patches} change={(patches) => set({ patches })} />}
           {tool === "directory" && (
             <>
               {check("Folders in it too", "recurse", "Manifests at any depth")}

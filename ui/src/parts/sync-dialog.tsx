@@ -4,7 +4,7 @@ import { type FormEvent, useCallback, useEffect, useMemo, useRef, useState } fro
 import { api, type AppName, type SyncOptions } from "../api/client";
 import type { Application, SyncWindows } from "../api/types";
 import { useAsked } from "../asked";
-import { sourcesOf } from "../model/applications";
+import { sourcesOf, syncedRevision } from "../model/applications";
 import { chosenResources, OFFERED, optionsOf, syncable } from "../model/sync";
 import { refKey } from "../model/tree";
 import { Plan } from "./plan";
@@ -65,7 +65,7 @@ export function SyncDialog({ app, id, onSync, onClose }: Props) {
         {sources.length <= 1 && (
           <label>
             {sources[0]?.chart ? "Version" : "Revision"}
-            <input name="revision" placeholder={sources[0]?.targetRevision || "HEAD"} value={revision} onChange={(e) => setRevision(e.target.value)} autoComplete="off" spellCheck={false} />
+            <input name="revision" placeholder={syncedRevision(app)} value={revision} onChange={(e) => setRevision(e.target.value)} autoComplete="off" spellCheck={false} />
           </label>
         )}
         <div className="two">

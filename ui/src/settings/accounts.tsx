@@ -6,9 +6,10 @@ import { useAsked } from "../asked";
 import { seconds } from "../model/project";
 import { exact } from "../model/time";
 import { Ask } from "../parts/ask";
+import { Field } from "../parts/fields";
 import { useToast } from "../parts/shell";
 import type { TableRow } from "../parts/table";
-import { Field, List, NewToken, RowButton } from "./parts";
+import { List, NewToken, RowButton } from "./parts";
 
 /** In seconds since 1970, as tokens have it; 0 is never. */
 export const moment = (time: number | string | undefined, never: string) => (Number(time) ? exact(new Date(Number(time) * 1000).toISOString()) : never);

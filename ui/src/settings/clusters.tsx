@@ -1,19 +1,20 @@
-// Clusters: their state, what can be changed of them, and what is forgotten of them.
+// Clusters: their state, and how they are added, changed, read again and removed.
 
 import { useState } from "react";
 import { type Cluster, manage, settings } from "../api/settings";
 import { useAsked } from "../asked";
-import { clusterChange, clusterForm } from "../model/cluster";
+import { type AccessForm, accessForm, accessOf, accessProblem, clusterChange, clusterForm } from "../model/cluster";
 import { Ask } from "../parts/ask";
+import { Check, Field } from "../parts/fields";
 import { Known } from "../parts/known";
 import { useToast } from "../parts/shell";
 import type { TableRow } from "../parts/table";
-import { Check, Connection, Field, List, RowButton } from "./parts";
+import { Connection, List, RowButton } from "./parts";
 
 export function Clusters() {
   const asked = useAsked(settings.clusters);
   const toast = useToast();
-  const [chosen, setChosen] = useState<{ what: "edit" | "remove"; cluster: Cluster }>();
+  const [chosen, setChosen] = useState<{ what: "add" } | { what: "edit" | "remove"; cluster: Cluster }>();
   const invalidate = async (cluster: Cluster) => {
     try {
       await manage.invalidate(cluster);
@@ -51,10 +52,11 @@ export function Clusters() {
   return (
     <>
       <List title="Clusters" asked={asked} heads={["Name", "Server", "Version", "Applications", "Connection", "Change"]} row={row}>
-        <span className="dim">
-          <code>tiphys cluster add</code> adds one
-        </span>
+        <button type="button" className="primary" onClick={() => setChosen({ what: "add" })}>
+          Add a cluster…
+        </button>
       </List>
+      {chosen?.what === "add" && <ClusterDialog cluster={undefined} onClose={close} />}
       {chosen?.what === "edit" && <ClusterDialog cluster={chosen.cluster} onClose={close} />}
       {chosen?.what === "remove" && (
         <Ask title={`Remove ${chosen.cluster.name || chosen.cluster.server}`} confirm="Remove" danger act={() => manage.removeCluster(chosen.cluster)} onClose={close}>
@@ -65,30 +67,76 @@ export function Clusters() {
   );
 }
 
-function ClusterDialog({ cluster, onClose }: { cluster: Cluster; onClose: () => void }) {
+const NEW: Cluster = { server: "" };
+
+/** Adds one, or changes one. */
+function ClusterDialog({ cluster, onClose }: { cluster: Cluster | undefined; onClose: () => void }) {
   const toast = useToast();
   const projects = useAsked(settings.projects).value ?? [];
   // As it was when the dialog was opened.
-  const [before] = useState(cluster);
-  const [form, setForm] = useState(() => clusterForm(cluster));
+  const [before] = useState(cluster ?? NEW);
+  const [server, setServer] = useState(before.server);
+  const [form, setForm] = useState(() => clusterForm(before));
+  const [access, setAccess] = useState(() => accessForm(before.config));
+  const [replaces, setReplaces] = useState(false);
   const set = (part: Partial<typeof form>) => setForm({ ...form, ...part });
   const act = async () => {
-    await manage.changeCluster(before, clusterChange(before, form));
-    toast(`${form.name} is changed`);
+    const problem = cluster && !replaces ? undefined : accessProblem(access);
+    if (problem) throw new Error(problem);
+    const fields = clusterChange(before, form);
+    if (cluster) await manage.changeCluster(before, replaces ? { ...fields, config: accessOf(before.config, access) } : fields);
+    else await manage.addCluster({ ...fields, server: server.trim(), config: accessOf(undefined, access) });
+    toast(`${form.name || server} is ${cluster ? "changed" : "added"}`);
   };
   return (
-    <Ask title={`Edit ${cluster.name || cluster.server}`} confirm="Save" wide act={act} onClose={onClose}>
-      <p className="dim">{cluster.server}. Its credentials stay as they are.</p>
+    <Ask title={cluster ? `Edit ${cluster.name || cluster.server}` : "Add a cluster"} confirm={cluster ? "Save" : "Add"} wide act={act} onClose={onClose}>
+      {cluster ? (
+        <p className="dim">{cluster.server}</p>
+      ) : (
+        <Field title="Address of its API server" name="server" required pattern="https?://.+" hint="Begins with https://, as in a kubeconfig" placeholder="https://10.0.0.1:6443" value={server} set={setServer} />
+      )}
       <div className="two">
-        <Field title="Name" name="name" required value={form.name} set={(name) => set({ name })} />
+        <Field title="Name" name="name" required={cluster !== undefined} placeholder={server} value={form.name} set={(name) => set({ name })} />
         <Known title="Project" name="project" placeholder="any" value={form.project} known={projects.map(({ metadata }) => metadata.name)} change={(project) => set({ project })} />
         <Field title="Only these namespaces, one a line" name="namespaces" rows={3} hint="Empty: all" value={form.namespaces} set={(namespaces) => set({ namespaces })} />
         <Field title="Labels, one a line" name="labels" rows={3} placeholder="env=prod" value={form.labels} set={(labels) => set({ labels })} />
-        <Field title="Annotations, one a line" name="annotations" rows={3} hint="Those with line breaks are not shown, and stay" value={form.annotations} set={(annotations) => set({ annotations })} />
+        <Field title="Annotations, one a line" name="annotations" rows={3} hint={cluster && "Those with line breaks are not shown, and stay"} value={form.annotations} set={(annotations) => set({ annotations })} />
       </div>
       {form.namespaces.trim() !== "" && (
         <Check title="Cluster-wide resources, too" name="clusterResources" hint="Although only some namespaces are managed" on={form.clusterResources} set={(clusterResources) => set({ clusterResources })} />
       )}
+      {cluster && <Check title="Replace its credentials" name="replaces" hint="Otherwise they stay as they are" on={replaces} set={setReplaces} />}
+      {cluster && replaces && (
+        <div className="notice tone-warn">
+          <strong>Secrets are never shown.</strong>
+          <span>Saving replaces all that is stored, also a certificate authority, and a program that gives tokens: what is empty is removed.</span>
+        </div>
+      )}
+      {(!cluster || replaces) && <Access form={access} set={(part) => setAccess({ ...access, ...part })} />}
     </Ask>
+  );
+}
+
+/** How the control plane signs in. */
+function Access({ form, set }: { form: AccessForm; set: (part: Partial<AccessForm>) => void }) {
+  const field = (title: string, key: Exclude<keyof AccessForm, "insecure">, more: object = {}) => <Field title={title} name={key} value={form[key]} set={(value) => set({ [key]: value })} {...more} />;
+  const certificate = { rows: 4, placeholder: "-----BEGIN CERTIFICATE-----" };
+  return (
+    <>
+      {field("Bearer token", "bearerToken", { secret: true, hint: "Of a service account that may manage what Applications have" })}
+      {field("Certificate authority of the server", "ca", { ...certificate, hint: "Empty: those that the system trusts" })}
+      <Check title="Do not check the server's certificate" name="insecure" hint="Anybody on the way could pretend to be it" on={form.insecure} set={(insecure) => set({ insecure })} />
+      <details>
+        <summary>More ways to sign in, TLS and proxy</summary>
+        <div className="two">
+          {field("Client certificate", "cert", certificate)}
+          {field("Client key", "key", { rows: 4, placeholder: "-----BEGIN PRIVATE KEY-----" })}
+          {field("User name", "username")}
+          {field("Password", "password", { secret: true })}
+          {field("Name in the server's certificate", "serverName", { hint: "If it is another one than that of the address" })}
+          {field("Proxy", "proxyUrl", { placeholder: "http://proxy.example.org:3128" })}
+        </div>
+      </details>
+    </>
   );
 }

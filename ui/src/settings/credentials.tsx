@@ -1,7 +1,7 @@
 // How one signs in to a repository: fields that a repository and a template of credentials share.
 
 import type { Credentials } from "../api/settings";
-import { Check, Field } from "./parts";
+import { Check, Field } from "../parts/fields";
 
 /** Sent as numbers; a form has texts. */
 const NUMBERS = ["githubAppID", "githubAppInstallationID"] as const;

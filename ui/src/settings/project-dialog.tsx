@@ -3,12 +3,13 @@
 import { useRef, useState } from "react";
 import { manage, type Project, type ProjectSpec, settings } from "../api/settings";
 import { useAsked } from "../asked";
+import { MODES, policyRows, withPolicyRows } from "../model/integrity";
 import { cleaned, emptyProject, type Row, withPolicies } from "../model/project";
 import { toYaml } from "../model/yaml";
 import { Ask } from "../parts/ask";
 import { Copy } from "../parts/copy";
+import { Check, type Column, Field, Rows } from "../parts/fields";
 import { useToast } from "../parts/shell";
-import { Check, type Column, Field, Rows } from "./parts";
 
 const KIND: Column[] = [
   { key: "group", title: "Group", placeholder: "apps, * or nothing for the core group" },
@@ -17,6 +18,7 @@ const KIND: Column[] = [
 const NAMED: Column[] = [...KIND, { key: "name", title: "Name", placeholder: "any" }];
 
 const ALLOWED = "Kinds in namespaces that are allowed";
+const INTEGRITY = "Signatures of commits";
 const KIND_ROW: Row = { group: "", kind: "" };
 
 const WINDOW: Column[] = [
@@ -38,6 +40,12 @@ const ROLE: Column[] = [
   { key: "description", title: "Description" },
   { key: "policies", title: "Policies", kind: "lines", placeholder: "applications, sync, shop/*, allow" },
   { key: "groups", title: "Groups of the identity provider", kind: "lines" },
+];
+
+const POLICY: Column[] = [
+  { key: "repos", title: "Repositories", kind: "lines", placeholder: "https://git.example.org/team/*", hint: "* is any; a ! before it leaves it out" },
+  { key: "mode", title: "What must be signed", options: MODES },
+  { key: "keys", title: "Keys that count", kind: "lines", placeholder: "4AEE18F83AFDEB23", hint: "Ids or fingerprints" },
 ];
 
 const asRows = (list: unknown) => (list ?? []) as Row[];
@@ -68,6 +76,7 @@ export function ProjectDialog({ before, onClose }: { before?: Project; onClose: 
     part(title, asRows(spec[key]).length, <Rows title={title} one={one} columns={columns} rows={asRows(spec[key])} change={(rows) => set({ [key]: rows })} fresh={fresh} />);
   const repositories = useAsked(settings.repositories).value ?? [];
   const keys = spec.signatureKeys ?? [];
+  const policies = policyRows(spec.sourceIntegrity);
   const allowed = spec.namespaceResourceWhitelist;
   return (
     <Ask title={before ? `Edit the project ${before.metadata.name}` : "New project"} confirm={before ? "Save" : "Create"} wide act={act} onClose={() => onClose(saved.current)}>
@@ -121,9 +130,17 @@ export function ProjectDialog({ before, onClose }: { before?: Project; onClose: 
         </>,
       )}
       {part(
+        INTEGRITY,
+        policies.length,
+        <>
+          <p className="dim">head: the tag or commit that is deployed; strict: all commits before it, too. What no policy names is not checked.</p>
+          <Rows title={INTEGRITY} one="policy" columns={POLICY} rows={policies} change={(rows) => set({ sourceIntegrity: withPolicyRows(spec.sourceIntegrity, rows) })} fresh={{ repos: [], mode: "head", keys: [] }} />
+        </>,
+      )}
+      {part(
         "Keys that must have signed commits",
         keys.length,
-        <Field title="Keys, one a line" name="signatureKeys" rows={2} placeholder="4AEE18F83AFDEB23" value={text(keys.map(({ keyID }) => keyID ?? ""))} set={(value) => set({ signatureKeys: list(value).map((keyID) => ({ keyID })) })} />,
+        <Field title="Keys, one a line" name="signatureKeys" rows={2} hint="Of every repository. Newer: policies of signatures, above" placeholder="4AEE18F83AFDEB23" value={text(keys.map(({ keyID }) => keyID ?? ""))} set={(value) => set({ signatureKeys: list(value).map((keyID) => ({ keyID })) })} />,
       )}
       {part(
         "Namespaces with Applications",

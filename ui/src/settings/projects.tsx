@@ -4,6 +4,7 @@ import { useCallback, useState } from "react";
 import { manage, type Project, settings, type Token } from "../api/settings";
 import { useAsked } from "../asked";
 import { Ask } from "../parts/ask";
+import { Fact } from "../parts/facts";
 import { Failure, useToast } from "../parts/shell";
 import type { TableRow } from "../parts/table";
 import { Table } from "../parts/table";
@@ -23,6 +24,7 @@ const lines = (texts: string[]) =>
 
 const destinations = ({ spec }: Project) => (spec.destinations ?? []).map((d) => `${d.namespace || "*"} in ${d.name || d.server || "*"}`);
 const windows = ({ spec }: Project) => (spec.syncWindows ?? []).map((w) => `${w.kind} ${w.schedule} for ${w.duration}`);
+const signatures = ({ spec }: Project) => (spec.sourceIntegrity?.git?.policies ?? []).map(({ repos, gpg }) => `${gpg?.mode || "none"} for ${(repos ?? []).map(({ url }) => url).join(", ")} by ${(gpg?.keys ?? []).join(", ") || "nobody"}`);
 
 function row(project: Project): TableRow {
   const { metadata, spec } = project;
@@ -102,10 +104,11 @@ export function OneProject({ name }: { name: string }) {
             <Fact name="Kinds in namespaces denied">{kinds(value.spec.namespaceResourceBlacklist)}</Fact>
             <Fact name="Sync windows">{lines(windows(value))}</Fact>
             <Fact name="Orphaned resources">{value.spec.orphanedResources ? `shown${value.spec.orphanedResources.warn === false ? "" : ", with a warning"}` : "not looked for"}</Fact>
+            <Fact name="Signatures of commits">{lines(signatures(value))}</Fact>
             <Fact name="Keys that must have signed">{lines((value.spec.signatureKeys ?? []).map(({ keyID }) => keyID ?? ""))}</Fact>
           </dl>
           <h3>Roles</h3>
-          {roles.length === 0 && <p className="dim">There are none.</p>}
+          {roles.length === 0 && <p className="dim">There are none. Edit… adds one, for groups of people and for tokens of pipelines.</p>}
           {roles.length > 0 && (
             <Table
               title="Roles"
@@ -155,14 +158,5 @@ export function OneProject({ name }: { name: string }) {
         </Ask>
       )}
     </section>
-  );
-}
-
-function Fact({ name, children }: { name: string; children: React.ReactNode }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
   );
 }

@@ -4,11 +4,12 @@ import { useState } from "react";
 import { type Credentials, manage, type Repository, settings, type Template } from "../api/settings";
 import { useAsked } from "../asked";
 import { Ask } from "../parts/ask";
+import { Check, Field } from "../parts/fields";
 import { Known } from "../parts/known";
 import { useToast } from "../parts/shell";
 import type { TableRow } from "../parts/table";
 import { CredentialFields, sent } from "./credentials";
-import { Check, Connection, Field, List, RowButton } from "./parts";
+import { Connection, List, RowButton } from "./parts";
 
 interface Chosen<T> {
   what: "edit" | "remove";
@@ -76,7 +77,7 @@ export function Repositories() {
   const close = () => (setChosen(undefined), asked.again());
   return (
     <>
-      <List title="Repositories" asked={asked} heads={["Address", "Kind", "Project", "Connection", "Change"]} row={row}>
+      <List title="Repositories" asked={asked} heads={["Address", "Kind", "Project", "Connection", "Change"]} row={row} none="There are none. Public ones need no entry; connect those that ask for credentials.">
         <button type="button" className="primary" onClick={() => setChosen({ what: "edit" })}>
           Connect a repository…
         </button>

@@ -5,9 +5,10 @@ import { type Certificate, manage, settings, type SigningKey } from "../api/sett
 import { useAsked } from "../asked";
 import { knownHosts } from "../model/project";
 import { Ask } from "../parts/ask";
+import { Field } from "../parts/fields";
 import { useToast } from "../parts/shell";
 import type { TableRow } from "../parts/table";
-import { Field, List, RowButton } from "./parts";
+import { List, RowButton } from "./parts";
 
 export function Trust() {
   return (
