@@ -126,12 +126,16 @@ impl Subject<'_> {
     fn has(&self, path: &str, wanted: usize) -> anyhow::Result<()> {
         let api = Api::plain(&format!("http://{}", self.running.address));
         let api = api.with_token(&self.running.token);
-        let found = fleet::items(&api, path)?.len();
-        ensure!(
-            found == wanted,
-            "{path} has {found} Applications, not {wanted}"
-        );
-        Ok(())
+        let end = Instant::now() + Duration::from_secs(self.args.timeout);
+        loop {
+            // Argo CD's server answers before it has listed them, and an empty list has no items.
+            let found = fleet::items(&api, path).map(|items| items.len());
+            match found {
+                Ok(found) if found == wanted => return Ok(()),
+                _ if Instant::now() < end => std::thread::sleep(Duration::from_millis(200)),
+                _ => bail!("{path} has {found:?} Applications, not {wanted}"),
+            }
+        }
     }
 
     /// How much memory the watchers add.

@@ -42,6 +42,19 @@ const CONFIG_MAPS: [&str; 6] = [
     "argocd-tls-certs-cm",
     "argocd-ssh-known-hosts-cm",
 ];
+/// The kinds that the argocd-cm of an installation has customizations for.
+const CUSTOMIZED: [&str; 8] = [
+    "all",
+    "ConfigMap",
+    "Endpoints",
+    "apps_ReplicaSet",
+    "argoproj.io_Application",
+    "argoproj.io_Rollout",
+    "autoscaling_HorizontalPodAutoscaler",
+    "discovery.k8s.io_EndpointSlice",
+];
+/// Scenarios see how many there are, not what they do.
+const NOTHING_IGNORED: &str = "jsonPointers:\n- /metadata/resourceVersion\n";
 /// Those of a new installation.
 const KNOWN_HOSTS: &str = include_str!("../../../../deploy/ssh_known_hosts");
 /// What a scenario does not add to argocd-secret.
@@ -94,7 +107,7 @@ impl World {
         };
         let (server, kube) = started(&options)?;
         let kubeconfig = bin.path().join("kubeconfig");
-        let address = write_kubeconfig(&data.path().join("kubeconfig"), &kubeconfig)?;
+        let (address, authority) = write_kubeconfig(&data.path().join("kubeconfig"), &kubeconfig)?;
         let port = free_port();
         let tls = tls_server(&program, &kubeconfig, port)?;
         let http = server.url.trim_start_matches("http://").to_owned();
@@ -109,6 +122,9 @@ impl World {
             (secured.clone(), "<TLSSERVER>".to_owned()),
             (address.clone(), "<KUBEAPI>".to_owned()),
         ];
+        if !authority.is_empty() {
+            normaliser.known.insert(0, (authority, "<CA>".to_owned()));
+        }
         let hashed = Command::new(&named)
             .args(["account", "bcrypt", "--password", PASSWORD])
             .output()?;
@@ -273,6 +289,12 @@ impl World {
     fn store_settings(&mut self, over: &Value) -> anyhow::Result<()> {
         for name in CONFIG_MAPS {
             let mut data = over[name].as_object().cloned().unwrap_or_default();
+            if name == "argocd-cm" {
+                for kind in CUSTOMIZED {
+                    let key = format!("resource.customizations.ignoreResourceUpdates.{kind}");
+                    data.entry(key).or_insert(NOTHING_IGNORED.into());
+                }
+            }
             if name == "argocd-ssh-known-hosts-cm" {
                 data.insert("ssh_known_hosts".to_owned(), KNOWN_HOSTS.into());
             }
@@ -434,8 +456,8 @@ fn started(options: &Options) -> anyhow::Result<(Tiphys, Api)> {
     Ok(Tiphys::ready(options))
 }
 
-/// A kubeconfig with one context, and the address in it.
-fn write_kubeconfig(own: &Path, to: &Path) -> anyhow::Result<String> {
+/// A kubeconfig with one context, and the address and the authority in it.
+fn write_kubeconfig(own: &Path, to: &Path) -> anyhow::Result<(String, String)> {
     let text = fs::read_to_string(own)?;
     let value = |key: &str| {
         let line = text
@@ -448,7 +470,7 @@ fn write_kubeconfig(own: &Path, to: &Path) -> anyhow::Result<String> {
     let token = value("token:").context("no token in the kubeconfig")?;
     let mut cluster = json!({"server": server});
     if !authority.is_empty() {
-        cluster["certificate-authority-data"] = authority.into();
+        cluster["certificate-authority-data"] = authority.as_str().into();
     }
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "test",
@@ -459,9 +481,10 @@ fn write_kubeconfig(own: &Path, to: &Path) -> anyhow::Result<String> {
         }}],
     });
     fs::write(to, config.to_string())?;
-    Ok(server
+    let address = server
         .split_once("://")
-        .map_or(server.clone(), |(_, address)| address.to_owned()))
+        .map_or(server.clone(), |(_, address)| address.to_owned());
+    Ok((address, authority))
 }
 
 /// The server's role with a certificate of its own making, on the same records.
