@@ -667,16 +667,11 @@ mod tests {
             &["a", "--revisions", "r", "--source-positions", "1,2"],
             &["a", "--strategy", "x"],
             &["a", "-o", "xml"],
-            &[
-                "a",
-                "--retry-limit",
-                "1",
-                "--retry-backoff-duration",
-                "soon",
-            ],
         ] {
             assert!(parse(words).check().is_err(), "{words:?}");
         }
+        let soon = ["sync", "a", "--retry-backoff-duration", "soon"];
+        assert!(Program::try_parse_from(soon).is_err(), "no duration");
     }
 
     #[test]
