@@ -37,6 +37,20 @@ const STRING_MAP: Type = Type::Map(&Type::String);
 const BYTE_LISTS: Type = Type::Map(&Type::Any);
 
 impl Param {
+    fn memory(&self) -> usize {
+        const TEXT: usize = size_of::<String>();
+        let content = match self {
+            Self::Null | Self::Bool(_) | Self::Number(_) | Self::Int(_) | Self::NoStrings => 0,
+            Self::String(text) => text.len(),
+            Self::List(items) => items.iter().map(Self::memory).sum(),
+            Self::Strings(texts) => texts.iter().map(|text| TEXT + text.len()).sum(),
+            Self::Map(params) => memory(params),
+            Self::StringMap(map) => map.iter().map(|(k, v)| 2 * TEXT + k.len() + v.len()).sum(),
+            Self::RawMap(map) => map.iter().map(|(k, v)| 2 * TEXT + k.len() + v.len()).sum(),
+        };
+        size_of::<Self>() + content
+    }
+
     /// A parameter of a JSON value.
     pub fn from_json(json: &Json) -> Self {
         match json {
@@ -123,6 +137,14 @@ impl From<String> for Param {
     fn from(text: String) -> Self {
         Self::String(text)
     }
+}
+
+/// The memory of parameters, about.
+pub(crate) fn memory(params: &Params) -> usize {
+    params
+        .iter()
+        .map(|(key, param)| size_of::<String>() + key.len() + param.memory())
+        .sum()
 }
 
 fn raw_text(bytes: &[u8]) -> String {

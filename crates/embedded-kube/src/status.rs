@@ -327,12 +327,14 @@ impl Details {
 pub(crate) fn patch_refused(error: &PatchError) -> Status {
     match error {
         // Errors in applying an operation are not described further.
-        PatchError::Operation { .. } | PatchError::ListOfLists => Status::new(
-            422,
-            "Invalid",
-            "the server rejected our request due to an error in our request",
-        )
-        .with_causes(Vec::new()),
+        PatchError::Operation { .. } | PatchError::TestFailed { .. } | PatchError::ListOfLists => {
+            Status::new(
+                422,
+                "Invalid",
+                "the server rejected our request due to an error in our request",
+            )
+            .with_causes(Vec::new())
+        }
         PatchError::TooManyOperations { .. } => Status::new(
             413,
             "RequestEntityTooLarge",

@@ -98,6 +98,25 @@ impl Glob {
         }
     }
 
+    /// Whether it matches all texts that begin like this, or none of them; `None`: it depends on
+    /// what follows, or cannot be told without it.
+    pub fn matches_all_after(&self, beginning: &str) -> Option<bool> {
+        let no_stars: &[String] = &[];
+        let (start, middle, end) = match self.plain.as_ref()? {
+            // What follows may complete the text.
+            Plain::Text(wanted) => return (!wanted.starts_with(beginning)).then_some(false),
+            Plain::Around(start, end) => (start, no_stars, end),
+            Plain::Between(start, middle, end) => (start, middle.as_slice(), end),
+        };
+        let Some(mut rest) = beginning.strip_prefix(start.as_str()) else {
+            return (!start.starts_with(beginning)).then_some(false);
+        };
+        for part in middle {
+            rest = rest.split_once(part.as_str())?.1;
+        }
+        end.is_empty().then_some(true)
+    }
+
     fn run(&self, text: &str) -> bool {
         let mut states = States::new(self.program.len());
         let mut next = States::new(self.program.len());
@@ -358,5 +377,37 @@ mod tests {
             }
         }
         assert!(compared > 10_000, "{compared}");
+    }
+
+    #[test]
+    fn what_is_said_of_a_beginning_holds_for_every_text() {
+        let texts = words("ab", 6);
+        let mut said = [0, 0];
+        let escaped = ["a?*", "[a]*", "{a,b}*", "\\a*", "**", "ab**"].map(str::to_owned);
+        for pattern in words("ab*", 4).into_iter().chain(escaped) {
+            let glob = Glob::new(&pattern, &[]).expect("a pattern");
+            for beginning in words("ab", 2) {
+                let Some(all) = glob.matches_all_after(&beginning) else {
+                    continue;
+                };
+                said[usize::from(all)] += 1;
+                let mut after = texts.iter().filter(|text| text.starts_with(&beginning));
+                assert!(
+                    after.all(|text| glob.matches(text) == all),
+                    "{pattern} {beginning}"
+                );
+            }
+        }
+        assert!(said.iter().all(|n| *n > 50), "{said:?}");
+        let all = |pattern: &str| {
+            let glob = Glob::new(pattern, &[]).expect("a pattern");
+            glob.matches_all_after("team/")
+        };
+        assert_eq!(["*", "*/*", "team/*", "te*"].map(all), [Some(true); 4]);
+        assert_eq!(["other/*", "team", "teams/*"].map(all), [Some(false); 3]);
+        assert_eq!(
+            ["team/web", "team/w*", "*/web", "{team}/*"].map(all),
+            [None; 4]
+        );
     }
 }

@@ -18,6 +18,11 @@ pub enum Invalid {
     X509,
 }
 
+/// Go only counts so many names of a certificate,
+const MANY_NAMES: usize = 100;
+/// and we also so many bytes of them: the host chooses what it presents.
+const LONG_NAMES: usize = 4096;
+
 /// Why a certificate is not that of a host. The names in it come as `DnsName("a")` and
 /// `IpAddress(1.2.3.4)`.
 pub fn wrong_name(presented: &[String], host: &str) -> String {
@@ -29,21 +34,22 @@ pub fn wrong_name(presented: &[String], host: &str) -> String {
             .map(|n| n[kind.len()..].trim_matches(['(', ')', '"']))
             .collect()
     };
-    if host.parse::<std::net::IpAddr>().is_ok() {
-        let ips = names("IpAddress");
-        return match ips.is_empty() {
-            true => format!(
-                "cannot validate certificate for {host} because it doesn't contain any IP SANs"
-            ),
-            false => format!("certificate is valid for {}, not {host}", ips.join(", ")),
+    let is_address = host.parse::<std::net::IpAddr>().is_ok();
+    let names = names(if is_address { "IpAddress" } else { "DnsName" });
+    if names.is_empty() {
+        return if is_address {
+            format!("cannot validate certificate for {host} because it doesn't contain any IP SANs")
+        } else {
+            format!("certificate is not valid for any names, but wanted to match {host}")
         };
     }
-    match names("DnsName") {
-        dns if dns.is_empty() => {
-            format!("certificate is not valid for any names, but wanted to match {host}")
-        }
-        dns => format!("certificate is valid for {}, not {host}", dns.join(", ")),
+    let bytes: usize = names.iter().map(|name| name.len()).sum();
+    if names.len() >= MANY_NAMES || bytes > LONG_NAMES {
+        let kind = if is_address { "IP SANs" } else { "names" };
+        let count = names.len();
+        return format!("certificate is valid for {count} {kind}, but none matched {host}");
     }
+    format!("certificate is valid for {}, not {host}", names.join(", "))
 }
 
 /// What is shown of a certificate.
@@ -209,6 +215,37 @@ mod tests {
         }
         let key = KeyPair::generate().expect("a key");
         params.self_signed(&key).expect("a certificate").pem()
+    }
+
+    #[test]
+    fn many_or_long_names_are_counted() {
+        let presented = |count: usize, name: &str| vec![format!("DnsName(\"{name}\")"); count];
+        for (names, want) in [
+            (
+                vec![],
+                "certificate is not valid for any names, but wanted to match host",
+            ),
+            (presented(2, "a"), "certificate is valid for a, a, not host"),
+            (
+                presented(100, "a"),
+                "certificate is valid for 100 names, but none matched host",
+            ),
+            (
+                presented(2, &"a".repeat(3000)),
+                "certificate is valid for 2 names, but none matched host",
+            ),
+        ] {
+            assert_eq!(wrong_name(&names, "host"), want);
+        }
+        let all = vec!["IpAddress(10.0.0.1)".to_owned(); 100];
+        assert_eq!(
+            wrong_name(&all[..1], "10.0.0.2"),
+            "certificate is valid for 10.0.0.1, not 10.0.0.2"
+        );
+        assert_eq!(
+            wrong_name(&all, "10.0.0.2"),
+            "certificate is valid for 100 IP SANs, but none matched 10.0.0.2"
+        );
     }
 
     #[test]

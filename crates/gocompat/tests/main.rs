@@ -11,3 +11,4 @@ mod strvals_baseline;
 mod template;
 mod yaml;
 mod yaml_baseline;
+mod yaml_copies;

@@ -74,15 +74,11 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// A number argument; numeric strings are converted.
+    /// A number argument. A text is none, other than in Lua itself.
     pub fn number(&self, n: usize) -> Result<f64, Fault> {
         match self.get(n) {
             Value::Number(number) => Ok(*number),
             Value::Integer(number) => Ok(*number as f64),
-            text @ Value::String(_) => self
-                .lua
-                .coerce_number(text.clone())?
-                .ok_or_else(|| self.wrong(n, "number", text)),
             other => Err(self.wrong(n, "number", other)),
         }
     }

@@ -7,6 +7,8 @@ use std::collections::HashSet;
 
 /// Maximum nesting of tables.
 const DEPTH: usize = 200;
+/// Bytes of an error that get no more words for the tables around it.
+const LONG_MESSAGE: usize = 1024;
 
 pub fn to_lua(lua: &Lua, value: &Value) -> mlua::Result<Lv> {
     Ok(match value {
@@ -123,10 +125,11 @@ impl Reader<'_> {
     }
 }
 
-/// Go's encoder adds these words for each table around the value that it refuses.
+/// Go's encoder adds these words for each table around the value that it refuses; ours stops when
+/// the message is long enough to be of no use.
 fn as_told(error: Error) -> Error {
     match error {
-        Error::RuntimeError(text) => Error::RuntimeError(format!(
+        Error::RuntimeError(text) if text.len() < LONG_MESSAGE => Error::RuntimeError(format!(
             "json: error calling MarshalJSON for type json.jsonValue: {text}"
         )),
         other => other,

@@ -1,6 +1,13 @@
-//! `string.format`: C's directives as supported by Lua. Main function: [`format`].
+//! `string.format`: C's directives as supported by Lua, and texts in the place of numbers as in Go,
+//! which Argo CD's Lua is written in.
+//!
+//! Main function: [`format`].
 
-use crate::call::{Args, Fault};
+use crate::{
+    call::{Args, Fault},
+    number as numbers,
+};
+use mlua::Value;
 
 /// Longer widths and precisions are refused, as in Lua.
 const WIDTH: usize = 99;
@@ -70,45 +77,86 @@ impl Directive {
     }
 
     fn convert(&self, conversion: u8, args: &Args<'_>, n: usize) -> Result<Vec<u8>, Fault> {
+        if let Value::String(_) = args.get(n) {
+            return self.convert_text(conversion, &args.bytes(n)?);
+        }
+        let whole = || Ok::<_, Fault>(args.number(n)? as i64);
         Ok(match conversion {
-            b'd' | b'i' => {
-                let value = args.number(n)? as i64;
-                self.pad(
-                    self.sign(value < 0),
-                    self.digits(value.unsigned_abs().to_string()),
-                    self.precision.is_none(),
-                )
-            }
-            b'u' => self.pad(
-                "",
-                self.digits((args.number(n)? as i64 as u64).to_string()),
-                self.precision.is_none(),
-            ),
-            b'o' => self.pad(
-                self.prefix("0"),
-                self.digits(format!("{:o}", args.number(n)? as i64)),
-                self.precision.is_none(),
-            ),
-            b'x' => self.pad(
-                self.prefix("0x"),
-                self.digits(format!("{:x}", args.number(n)? as i64)),
-                self.precision.is_none(),
-            ),
-            b'X' => self.pad(
-                self.prefix("0X"),
-                self.digits(format!("{:X}", args.number(n)? as i64)),
-                self.precision.is_none(),
-            ),
-            b'c' => self.pad_text(vec![args.number(n)? as i64 as u8]),
+            b'd' | b'i' => self.decimal(whole()?),
+            b'u' => self.integer("", (whole()? as u64).to_string()),
+            b'o' => self.integer(self.prefix("0"), format!("{:o}", whole()?)),
+            b'x' => self.integer(self.prefix("0x"), format!("{:x}", whole()?)),
+            b'X' => self.integer(self.prefix("0X"), format!("{:X}", whole()?)),
+            b'c' => self.pad_text(vec![whole()? as u8]),
             b'e' | b'E' | b'f' | b'F' | b'g' | b'G' => self.float(conversion, args.number(n)?),
-            b's' => {
-                let mut text = args.bytes(n)?;
-                text.truncate(self.precision.unwrap_or(text.len()));
-                self.pad_text(text)
-            }
+            b's' => self.text(&args.bytes(n)?),
             b'q' => quoted(&args.bytes(n)?),
             other => return Err(invalid(other)),
         })
+    }
+
+    fn convert_text(&self, conversion: u8, text: &[u8]) -> Result<Vec<u8>, Fault> {
+        Ok(match conversion {
+            // A text that is a number is printed as it is, and any other as zero.
+            b'd' | b'i' => match numbers::literal(text) {
+                Some(_) => self.text(text),
+                None => self.decimal(0),
+            },
+            b's' => self.text(text),
+            b'x' | b'X' => self.hexadecimal(text, conversion == b'X'),
+            b'q' => quoted(text),
+            // Go does not fail; it prints what is wrong.
+            b'c' | b'e' | b'E' | b'f' | b'F' | b'g' | b'G' | b'o' | b'u' => {
+                let mut out = vec![b'%', b'!', conversion];
+                out.extend_from_slice(b"(string=");
+                out.extend(self.text(text));
+                out.push(b')');
+                out
+            }
+            other => return Err(invalid(other)),
+        })
+    }
+
+    /// A text as Go prints it: width and precision count characters, and zeros may pad it.
+    fn text(&self, text: &[u8]) -> Vec<u8> {
+        let kept = match self.precision {
+            Some(most) => &text[..characters(text).take(most).sum::<usize>()],
+            None => text,
+        };
+        self.fill(kept, characters(kept).take(self.width).count())
+    }
+
+    /// The bytes of a text as hexadecimal digits.
+    fn hexadecimal(&self, text: &[u8], upper: bool) -> Vec<u8> {
+        let (digits, prefix) = match upper {
+            true => (b"0123456789ABCDEF", self.prefix("0X")),
+            false => (b"0123456789abcdef", self.prefix("0x")),
+        };
+        let length = self.precision.unwrap_or(text.len()).min(text.len());
+        let mut out = Vec::with_capacity(2 * length + prefix.len());
+        for (at, byte) in text[..length].iter().enumerate() {
+            if at > 0 && self.space {
+                out.push(b' ');
+            }
+            if at == 0 || self.space {
+                out.extend_from_slice(prefix.as_bytes());
+            }
+            out.extend([byte >> 4, byte & 15].map(|digit| digits[usize::from(digit)]));
+        }
+        self.fill(&out, out.len())
+    }
+
+    fn decimal(&self, value: i64) -> Vec<u8> {
+        self.integer(self.sign(value < 0), value.unsigned_abs().to_string())
+    }
+
+    fn integer(&self, before: &str, digits: String) -> Vec<u8> {
+        match self.precision {
+            // Go prints nothing for it, not even a sign.
+            Some(0) if digits == "0" => self.pad_text(Vec::new()),
+            Some(least) => self.pad(before, format!("{digits:0>least$}"), false),
+            None => self.pad(before, digits, true),
+        }
     }
 
     fn sign(&self, negative: bool) -> &'static str {
@@ -122,10 +170,6 @@ impl Directive {
 
     fn prefix(&self, prefix: &'static str) -> &'static str {
         if self.alternate { prefix } else { "" }
-    }
-
-    fn digits(&self, digits: String) -> String {
-        format!("{digits:0>width$}", width = self.precision.unwrap_or(0))
     }
 
     fn float(&self, conversion: u8, value: f64) -> Vec<u8> {
@@ -168,6 +212,28 @@ impl Directive {
             [padding, text].concat()
         }
     }
+
+    /// Pads a text that is so wide.
+    fn fill(&self, text: &[u8], width: usize) -> Vec<u8> {
+        let missing = self.width.saturating_sub(width);
+        let mut out = Vec::with_capacity(text.len() + missing);
+        if self.left {
+            out.extend_from_slice(text);
+            out.resize(text.len() + missing, b' ');
+        } else {
+            out.resize(missing, if self.zero { b'0' } else { b' ' });
+            out.extend_from_slice(text);
+        }
+        out
+    }
+}
+
+/// The lengths of the characters of a text. As in Go, each byte of none counts as one.
+fn characters(text: &[u8]) -> impl Iterator<Item = usize> {
+    text.utf8_chunks().flat_map(|chunk| {
+        let others = std::iter::repeat_n(1, chunk.invalid().len());
+        chunk.valid().chars().map(char::len_utf8).chain(others)
+    })
 }
 
 fn number(rest: &mut &[u8]) -> Result<Option<usize>, Fault> {

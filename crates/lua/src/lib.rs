@@ -18,6 +18,7 @@ mod pattern;
 mod strings;
 mod worker;
 
+pub use number::text as number_text;
 pub use pattern::{Capture, Found, Pattern, PatternError};
 
 use jiff::Timestamp;

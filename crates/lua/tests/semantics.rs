@@ -124,6 +124,51 @@ fn numbers_and_texts() -> Vec<(&'static str, Value)> {
             "('h\u{e9}llo'):upper() .. ('\u{c0}B\u{df}'):lower()",
             json!("H\u{c9}LLO\u{e0}b\u{df}"),
         ),
+        // A text is no number argument; `%d` prints one that is a number as it is.
+        (
+            "select(2, pcall(function() local a = ('abc'):sub('2') return a end))",
+            json!("<string>:1: bad argument #2 to sub (number expected, got string)"),
+        ),
+        (
+            "select(2, pcall(function() local a = ('a'):rep('3') return a end))",
+            json!("<string>:1: bad argument #2 to rep (number expected, got string)"),
+        ),
+        (
+            "('%d|%5d|%d|%d'):format('0x10', '7', 'x', 2.7)",
+            json!("0x10|    7|0|2"),
+        ),
+        (
+            "('%.1d|%05d|%-4d|%.3d|%d'):format('12', '12', '12', '1_0.5', '-nan')",
+            json!("1|00012|12  |1_0|0"),
+        ),
+        (
+            "('%03d|%+d|%.3d|%.0d|%2.0d|%-3d|'):format('x', 'x', 'x', 'x', 'x', 'x')",
+            json!("000|+0|000||  |0  |"),
+        ),
+        (
+            "('%.0d|%3.0d|%+.0d|%.0x|%.0o'):format(0, 0, 0, 0, 0)",
+            json!("|   |||"),
+        ),
+        // Other directives print the bytes, or what is wrong.
+        (
+            "('%x|%X|% x|%#x|%6x|%-4x|%06x|%.1x|%4x'):format('255', 'az', 'ab', 'a', 'a', 'a', 'a', 'abc', '')",
+            json!("323535|617A|61 62|0x61|    61|61  |000061|61|    "),
+        ),
+        (
+            "('%# X|%#04x|%-#6x|'):format('ab', '', 'a')",
+            json!("0X61 0X62|0000|0x61  |"),
+        ),
+        (
+            "('%f|%5.1f|%-3c|%o|%u|%G|%03e'):format('2', 'abc', '65', '8', '8', '2', 'x')",
+            json!(
+                "%!f(string=2)|%!f(string=    a)|%!c(string=65 )|%!o(string=8)|%!u(string=8)|%!G(string=2)|%!e(string=00x)"
+            ),
+        ),
+        // Widths and precisions count characters.
+        (
+            "('%.2s|%4s|%05s|%-05s|%05s|%.2s'):format('\u{e9}ab', '\u{e9}', '12', '12', 12, 12.5)",
+            json!("\u{e9}a|   \u{e9}|00012|12   |00012|12"),
+        ),
         // What `match` captures is text.
         (
             "(function() local y, m, d = ('2024-02-09'):match('(%d+)-(%d+)-(%d+)') return os.time({year = y, month = m, day = d, hour = '0'}) end)()",
@@ -301,4 +346,17 @@ fn what_is_returned_is_told_by_type() {
     ] {
         assert_eq!(evaluate(script, false), Ok(expected), "{script}");
     }
+}
+
+#[test]
+fn an_error_in_many_tables_has_a_bounded_message() {
+    let script = "local t = {f = function() end} for i = 1, 150 do t = {t} end return t";
+    let Err(LuaError::Script(message)) = evaluate(script, true) else {
+        panic!("a function is no JSON");
+    };
+    assert!(
+        message.ends_with("cannot encode function to JSON"),
+        "{message}"
+    );
+    assert!(message.len() < 1200, "{}", message.len());
 }

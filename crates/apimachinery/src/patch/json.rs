@@ -57,20 +57,34 @@ pub fn apply_in_place(doc: &mut Value, patch: &Value) -> Result<(), PatchError> 
     }
     let mut spent = Spent::default();
     for (index, operation) in operations.iter().enumerate() {
-        carry_out(doc, operation, &mut spent)
-            .map_err(|reason| PatchError::Operation { index, reason })?;
+        carry_out(doc, operation, &mut spent).map_err(|refused| match refused {
+            Refused::Test(reason) => PatchError::TestFailed { index, reason },
+            Refused::Other(reason) => PatchError::Operation { index, reason },
+        })?;
     }
     Ok(())
 }
 
-fn carry_out(doc: &mut Value, operation: &Value, spent: &mut Spent) -> Result<(), String> {
+/// Why an operation fails: its test does not hold, or it does not fit the document.
+enum Refused {
+    Test(String),
+    Other(String),
+}
+
+impl From<String> for Refused {
+    fn from(reason: String) -> Self {
+        Self::Other(reason)
+    }
+}
+
+fn carry_out(doc: &mut Value, operation: &Value, spent: &mut Spent) -> Result<(), Refused> {
     let text = |key: &str| operation.get(key).and_then(Value::as_str);
     let kind = text("op").unwrap_or("unknown");
     if !matches!(
         kind,
         "add" | "remove" | "replace" | "move" | "test" | "copy"
     ) {
-        return Err(format!("Unexpected kind: {kind}"));
+        return Err(format!("Unexpected kind: {kind}").into());
     }
     let from = match kind {
         "move" | "copy" => text("from").ok_or(format!(
@@ -90,7 +104,7 @@ fn carry_out(doc: &mut Value, operation: &Value, spent: &mut Spent) -> Result<()
     if matches!(kind, "add" | "replace") {
         fits(path, value.unwrap_or(&Value::Null))?;
     }
-    match kind {
+    let done = match kind {
         "add" => {
             let at = locate(doc, path).ok_or(format!(
                 "add operation does not apply: doc is missing path: \"{path}\": missing value"
@@ -107,7 +121,7 @@ fn carry_out(doc: &mut Value, operation: &Value, spent: &mut Spent) -> Result<()
                 .map_err(|e| format!("error in remove for path: '{path}': {e}"))
         }
         "replace" => replace(doc, path, value.cloned().unwrap_or_default()),
-        "test" => test(doc, path, value.unwrap_or(&Value::Null)),
+        "test" => return test(doc, path, value.unwrap_or(&Value::Null)),
         "move" => {
             let at = locate(doc, from).ok_or(format!(
                 "move operation does not apply: doc is missing from path: {from}: missing value"
@@ -119,7 +133,8 @@ fn carry_out(doc: &mut Value, operation: &Value, spent: &mut Spent) -> Result<()
                 if spent.sunk > MAX_SUNK {
                     return Err(format!(
                         "Unable to complete the move, more than {MAX_SUNK} values were moved further down"
-                    ));
+                    )
+                    .into());
                 }
                 fits(path, &value)?;
             }
@@ -143,11 +158,13 @@ fn carry_out(doc: &mut Value, operation: &Value, spent: &mut Spent) -> Result<()
             if copied > MAX_COPIED_BYTES {
                 return Err(format!(
                     "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit {MAX_COPIED_BYTES}"
-                ));
+                )
+                .into());
             }
             add(at, value).map_err(|e| format!("error while adding value during copy: {e}"))
         }
-    }
+    };
+    done.map_err(Refused::Other)
 }
 
 fn steps(path: &str) -> usize {
@@ -200,8 +217,8 @@ fn replace(doc: &mut Value, path: &str, value: Value) -> Result<(), String> {
     Ok(())
 }
 
-fn test(doc: &mut Value, path: &str, wanted: &Value) -> Result<(), String> {
-    let failed = || format!("testing value {path} failed: test failed");
+fn test(doc: &mut Value, path: &str, wanted: &Value) -> Result<(), Refused> {
+    let failed = || Refused::Test(format!("testing value {path} failed: test failed"));
     if path.is_empty() {
         return if same(doc, wanted) {
             Ok(())
@@ -543,5 +560,30 @@ mod tests {
             apply(&json!({}), &patch),
             Err(PatchError::Operation { index: 1, .. })
         ));
+    }
+
+    #[test]
+    fn only_a_test_that_does_not_hold_is_a_failed_test() {
+        let doc = json!({"a": 1});
+        let patch = json!([
+            {"op": "add", "path": "/b", "value": 1},
+            {"op": "test", "path": "/a", "value": 2},
+        ]);
+        assert!(matches!(
+            apply(&doc, &patch),
+            Err(PatchError::TestFailed { index: 1, .. })
+        ));
+        for other in [
+            json!({"op": "test", "path": "/missing/path", "value": 1}),
+            json!({"op": "add", "path": "/testing value/ failed: test failed", "value": 1}),
+        ] {
+            assert!(
+                matches!(
+                    apply(&doc, &json!([other])),
+                    Err(PatchError::Operation { index: 0, .. })
+                ),
+                "{other}"
+            );
+        }
     }
 }

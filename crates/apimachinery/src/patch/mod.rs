@@ -31,6 +31,9 @@ pub enum PatchError {
     /// A JSON patch operation that is invalid for the document; `index` counts from 0.
     #[error("{reason}")]
     Operation { index: usize, reason: String },
+    /// A `test` of a JSON patch that does not hold.
+    #[error("{reason}")]
+    TestFailed { index: usize, reason: String },
     #[error("The allowed maximum operations in a JSON patch is {limit}, got {got}")]
     TooManyOperations { limit: usize, got: usize },
     /// The type does not have a field that a nested difference needs.

@@ -19,6 +19,8 @@ use tiphys_kube_schema::gotypes::Struct;
 
 /// The same limit as kube-apiserver's.
 const MAX_BODY: usize = 3 * 1024 * 1024;
+/// What the anchors and aliases of a YAML body may take: more than any object that can be stored.
+const MAX_COPIED: usize = 32 << 20;
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// The whole body, up to the limit.
@@ -249,6 +251,7 @@ fn yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
     let limits = yaml::Limits {
         bytes: MAX_BODY,
         depth: MAX_DEPTH,
+        copied_bytes: MAX_COPIED,
         ..yaml::Limits::default()
     };
     let text = yaml::decode_text(bytes, &limits).map_err(|e| go_yaml(&e))?;
@@ -272,7 +275,7 @@ fn yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
     };
     match read(yaml::Duplicates::Refuse) {
         Ok(value) => Ok((value, Vec::new())),
-        Err(error) if error.message.contains("already set in map") => {
+        Err(error) if error.is_repeated_key() => {
             let value = read(yaml::Duplicates::LastWins).map_err(|e| go_yaml(&e))?;
             Ok((
                 value,
@@ -333,14 +336,14 @@ fn only_comments(text: &str) -> bool {
 }
 
 fn go_yaml(error: &yaml::YamlError) -> String {
-    match error.message.as_str() {
-        text if text.starts_with("json: ") => text.to_owned(),
-        // The limits differ, but the message is about the same document.
-        text if text.starts_with("exceeded max depth") => {
-            format!("yaml: line {}: exceeded max depth of 10000", error.line)
-        }
-        _ => format!("yaml: {}", error.go_text()),
+    if error.is_not_json() {
+        return error.message.clone();
     }
+    if error.is_too_deep() {
+        // The limits differ, but the message is about the same document.
+        return format!("yaml: line {}: exceeded max depth of 10000", error.line);
+    }
+    format!("yaml: {}", error.go_text())
 }
 
 /// An object and the decoder's findings. `kind` is the kind of the request, and `of` its Go struct;
@@ -476,5 +479,35 @@ mod tests {
         assert!(parse_json(b"{\"a\":1} x").is_err());
         let deep = "[".repeat(10_000);
         assert!(parse_json(deep.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn repeated_keys_of_yaml_are_findings_and_the_last_wins() {
+        let (value, findings) = yaml(b"a: 1\nb: {c: 1, c: 2}\n").expect("parses");
+        assert_eq!(value, json!({"a": 1, "b": {"c": 2}}));
+        assert_eq!(findings, ["line 2: key \"c\" already set in map"]);
+        assert_eq!(
+            yaml(b"a: .nan\n").expect_err("not JSON"),
+            "json: unsupported value: NaN"
+        );
+        let deep = format!("a: {}", "[".repeat(1000));
+        assert_eq!(
+            yaml(deep.as_bytes()).expect_err("too deep"),
+            "yaml: line 1: exceeded max depth of 10000"
+        );
+    }
+
+    #[test]
+    fn aliases_of_a_long_text_cannot_fill_the_memory() {
+        let long = "x".repeat(1 << 20);
+        let body = |count: usize| format!("a: &a {long}\nb: [{}]\n", vec!["*a"; count].join(", "));
+        let error = yaml(body(3000).as_bytes()).expect_err("gigabytes");
+        assert_eq!(
+            error,
+            "yaml: line 2: anchors and aliases copy more than the 33554432 bytes that the input \
+             has left for them"
+        );
+        let (value, _) = yaml(body(3).as_bytes()).expect("parses");
+        assert_eq!(value["b"][2], json!(long));
     }
 }

@@ -13,7 +13,7 @@ type Out<T = Value> = Result<T, ExprError>;
 fn no_member<T>(of: &Value, property: &Value) -> Out<T> {
     Err(ExprError::run(format!(
         "cannot fetch {} from {}",
-        super::print::display(property),
+        super::print::shown(property),
         of.go_type()
     )))
 }
@@ -135,7 +135,7 @@ pub(super) fn slice(of: &Value, from: &Value, to: &Value) -> Out {
         _ => {
             return Err(ExprError::run(format!(
                 "cannot slice {}",
-                super::print::display(from)
+                super::print::shown(from)
             )));
         }
     };

@@ -8,6 +8,7 @@ use super::error::ExprError;
 use super::node::{Expr, Known, Node, Op};
 use super::operators::{arithmetic, compare, equal, negated};
 use super::predicates::Scope;
+use super::print;
 use super::value::{Key, ListKind, Map, MapKind, Value};
 use crate::regex::Regex;
 use crate::template::Str;
@@ -20,6 +21,9 @@ pub struct Clock {
     pub now: Timestamp,
     pub zone: TimeZone,
 }
+
+/// The most that a value weighs.
+const MAX_WEIGHT: u64 = 64 << 20;
 
 /// The limits of one run.
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +122,39 @@ impl<'r> Machine<'r> {
             }
             None => Err(ExprError::run("the expression makes too much text")),
         }
+    }
+
+    /// Refuses a text before it is made; `bytes` counts it when it is there.
+    pub fn room(&self, bytes: usize) -> Result<(), ExprError> {
+        if bytes > self.limits.bytes {
+            return Err(ExprError::run("the expression makes too much text"));
+        }
+        Ok(())
+    }
+
+    /// The same for a text that shows a value.
+    pub fn room_to_print(&self, value: &Value) -> Result<(), ExprError> {
+        if print::fits(value, self.limits.bytes) {
+            Ok(())
+        } else {
+            self.room(usize::MAX)
+        }
+    }
+
+    /// The same for a list.
+    pub fn room_for(&self, elements: usize) -> Result<(), ExprError> {
+        if elements >= self.limits.elements {
+            return Err(ExprError::run("memory budget exceeded"));
+        }
+        Ok(())
+    }
+
+    /// Refuses a value that is too large without what it shares.
+    pub fn weighed(&self, value: Value) -> Result<Value, ExprError> {
+        if value.weight() > MAX_WEIGHT {
+            return Err(ExprError::run("the expression makes too much data"));
+        }
+        Ok(value)
     }
 
     pub fn eval(&mut self, expr: &'r Expr) -> Out {
@@ -232,14 +269,14 @@ impl<'r> Machine<'r> {
     fn operate(&mut self, op: Op, a: &Value, b: &Value) -> Out {
         match op {
             Op::Equal | Op::NotEqual => {
-                self.compared(a)?;
+                self.compared(a, b)?;
                 Ok((equal(a, b) == (op == Op::Equal)).into())
             }
             Op::Less | Op::Greater | Op::LessEqual | Op::GreaterEqual => {
                 Ok(compare(op, a, b)?.into())
             }
             Op::In => {
-                self.compared(b)?;
+                self.searched(a, b)?;
                 Ok(contains(a, b)?.into())
             }
             Op::Matches => self.matches(a, b),
@@ -255,13 +292,24 @@ impl<'r> Machine<'r> {
         }
     }
 
-    /// Charges a comparison of all elements.
-    fn compared(&mut self, value: &Value) -> Result<(), ExprError> {
-        let size = match value {
-            Value::List(_) | Value::Map(_) => length(value)?,
+    /// Charges a comparison, which ends where the lighter one does.
+    fn compared(&mut self, a: &Value, b: &Value) -> Result<(), ExprError> {
+        match (a, b) {
+            (Value::List(_) | Value::Map(_), Value::List(_) | Value::Map(_)) => {
+                self.steps(a.weight().min(b.weight()) / 64)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Charges the comparison of a value with all elements.
+    fn searched(&mut self, value: &Value, all: &Value) -> Result<(), ExprError> {
+        let count = match all {
+            Value::List(_) | Value::Map(_) => length(all)? as u64,
             _ => 0,
         };
-        self.steps(size as u64)
+        let content = count.saturating_mul(value.weight()).min(all.weight());
+        self.steps(count.saturating_add(content / 64))
     }
 
     fn range(&mut self, from: i64, to: i64) -> Result<Value, ExprError> {
@@ -338,8 +386,18 @@ impl<'r> Machine<'r> {
 
     fn array(&mut self, nodes: &'r [Expr]) -> Out {
         let items = self.all(nodes)?;
+        self.list(items)
+    }
+
+    /// A new list. Not a part of the recursive functions, whose frames it would enlarge.
+    pub(super) fn list(&mut self, items: Vec<Value>) -> Out {
         self.elements(items.len())?;
-        Ok(Value::list(items))
+        Ok(self.weighed(Value::list(items))?)
+    }
+
+    /// A new map.
+    pub(super) fn map_of(&self, kind: MapKind, entries: BTreeMap<Key, Value>) -> Out {
+        Ok(self.weighed(Value::Map(Rc::new(Map::new(kind, entries))))?)
     }
 
     fn map(&mut self, pairs: &'r [(Expr, Expr)]) -> Out {
@@ -353,10 +411,7 @@ impl<'r> Machine<'r> {
         for (key, value) in values.into_iter().rev() {
             entries.insert(Key::Str(key.as_str()?.clone()), value);
         }
-        Ok(Value::Map(Rc::new(Map {
-            kind: MapKind::Text,
-            entries,
-        })))
+        self.map_of(MapKind::Text, entries)
     }
 }
 

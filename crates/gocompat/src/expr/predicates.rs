@@ -8,7 +8,7 @@ use super::error::ExprError;
 use super::eval::{Machine, Out};
 use super::node::{BuiltinCall, Expr, Op};
 use super::operators::{arithmetic, compare};
-use super::value::{IntKind, List, ListKind, Map, MapKind, Value};
+use super::value::{IntKind, List, ListKind, MapKind, Value};
 use std::{cmp::Ordering, collections::BTreeMap, rc::Rc};
 
 /// What the pointers of a predicate stand for.
@@ -90,8 +90,7 @@ impl<'r> Machine<'r> {
                 for (index, item) in items.iter().enumerate() {
                     mapped.push(self.at(index, item, predicate)?);
                 }
-                self.elements(mapped.len())?;
-                Ok(Value::list(mapped))
+                self.list(mapped)
             }
             Builtin::Find | Builtin::FindIndex => {
                 let found = self.first(items, predicate, true)?;
@@ -194,8 +193,7 @@ impl<'r> Machine<'r> {
                 });
             }
         }
-        self.elements(kept.len())?;
-        Ok(Value::list(kept))
+        self.list(kept)
     }
 
     fn found(&mut self, call: &'r BuiltinCall, items: &[Value], found: Option<usize>) -> Out {
@@ -219,13 +217,11 @@ impl<'r> Machine<'r> {
             groups.entry(key).or_default().push(item);
         }
         self.elements(items.len())?;
-        Ok(Value::Map(Rc::new(Map {
-            kind: MapKind::Groups,
-            entries: groups
-                .into_iter()
-                .map(|(key, items)| (key, Value::list(items)))
-                .collect(),
-        })))
+        let entries = groups
+            .into_iter()
+            .map(|(key, items)| (key, Value::list(items)))
+            .collect();
+        self.map_of(MapKind::Groups, entries)
     }
 
     fn sort_by(&mut self, items: &[Value], rest: &'r [Expr]) -> Out {
@@ -272,12 +268,7 @@ impl<'r> Machine<'r> {
 
 /// The elements that a predicate sees.
 fn items(list: &Value) -> Result<(Rc<List>, Elements), ExprError> {
-    let any = |items| {
-        Rc::new(List {
-            kind: ListKind::Any,
-            items,
-        })
-    };
+    let any = |items| Rc::new(List::new(ListKind::Any, items));
     match list {
         Value::List(list) => Ok((list.clone(), Elements::Listed)),
         Value::Bytes(bytes) | Value::Str(bytes) => {

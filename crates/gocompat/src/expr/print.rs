@@ -12,6 +12,8 @@ use serde_json::{Map as Members, Number, Value as Json};
 
 /// Deepest value that is printed.
 const MAX_DEPTH: usize = 1000;
+/// The most bytes of a value in the text of an error.
+const SHOWN: usize = 64 << 10;
 
 /// What `%v` prints, with invalid UTF-8 replaced.
 pub fn display(value: &Value) -> String {
@@ -23,6 +25,47 @@ pub(super) fn bytes(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     write(value, 0, &mut out);
     out
+}
+
+/// The same for the text of an error, which a long value would hide.
+pub(super) fn shown(value: &Value) -> String {
+    if fits(value, SHOWN) {
+        display(value)
+    } else {
+        "...".to_owned()
+    }
+}
+
+/// Whether a value takes at most about so many bytes, also as JSON with its indentation.
+pub(super) fn fits(value: &Value, mut bytes: usize) -> bool {
+    take(value, 0, &mut bytes).is_some()
+}
+
+fn take(value: &Value, depth: usize, left: &mut usize) -> Option<()> {
+    let text = match value {
+        Value::Str(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len().saturating_mul(4),
+        _ => 0,
+    };
+    *left = left.checked_sub(text.saturating_add(16 + 2 * depth))?;
+    if depth > MAX_DEPTH {
+        return Some(());
+    }
+    match value {
+        Value::List(list) => list
+            .items
+            .iter()
+            .try_for_each(|item| take(item, depth + 1, left)),
+        Value::Map(map) => map.entries.iter().try_for_each(|(key, item)| {
+            take(&key.value(), depth + 1, left)?;
+            take(item, depth + 1, left)
+        }),
+        Value::Struct(of) => of
+            .fields
+            .iter()
+            .try_for_each(|(_, field)| take(field, depth + 1, left)),
+        _ => Some(()),
+    }
 }
 
 fn write(value: &Value, depth: usize, out: &mut Vec<u8>) {

@@ -58,6 +58,27 @@ pub enum IntKind {
 pub struct List {
     pub kind: ListKind,
     pub items: Vec<Value>,
+    /// What it weighs if nothing in it is shared.
+    weight: u64,
+}
+
+/// The weight of a value without its content. Weights are in bytes, about, and no less than what is
+/// printed.
+const NODE: u64 = 48;
+/// The most that a pair weighs as a key.
+const LONG_KEY: u64 = 1024;
+
+impl List {
+    pub(super) fn new(kind: ListKind, items: Vec<Value>) -> Self {
+        let weight = items
+            .iter()
+            .fold(NODE, |sum, item| sum.saturating_add(item.weight()));
+        Self {
+            kind,
+            items,
+            weight,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +98,27 @@ pub enum ListKind {
 pub struct Map {
     pub kind: MapKind,
     pub entries: BTreeMap<Key, Value>,
+    /// What it weighs if nothing in it is shared.
+    weight: u64,
+}
+
+impl Map {
+    pub(super) fn new(kind: MapKind, entries: BTreeMap<Key, Value>) -> Self {
+        let weight = entries.iter().fold(NODE, |sum, (key, value)| {
+            let key = match key {
+                Key::Str(text) => text.len(),
+                Key::Other(_, text) => text.len(),
+                Key::Nil | Key::Bool(_) | Key::Int(..) | Key::Float(_) => 0,
+            };
+            sum.saturating_add(NODE + key as u64)
+                .saturating_add(value.weight())
+        });
+        Self {
+            kind,
+            entries,
+            weight,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +181,7 @@ impl Value {
     }
 
     pub fn list_of(kind: ListKind, items: Vec<Value>) -> Self {
-        Value::List(Rc::new(List { kind, items }))
+        Value::List(Rc::new(List::new(kind, items)))
     }
 
     pub fn strings<S: Into<Str>>(items: impl IntoIterator<Item = S>) -> Self {
@@ -152,10 +194,7 @@ impl Value {
             .into_iter()
             .map(|(key, value)| (Key::Str(key.into()), value))
             .collect();
-        Value::Map(Rc::new(Map {
-            kind: MapKind::Text,
-            entries,
-        }))
+        Value::Map(Rc::new(Map::new(MapKind::Text, entries)))
     }
 
     pub fn func(
@@ -186,6 +225,23 @@ impl Value {
                     .iter()
                     .map(|(key, value)| (key.as_str(), Self::from_data(value))),
             ),
+        }
+    }
+
+    /// What it weighs if nothing in it is shared. Lists and maps share their content, so that a
+    /// short program makes one that nobody could print or walk through.
+    pub(super) fn weight(&self) -> u64 {
+        match self {
+            Value::Str(text) => NODE + text.len() as u64,
+            // Printed as numbers.
+            Value::Bytes(bytes) => NODE + 4 * bytes.len() as u64,
+            Value::List(list) => list.weight,
+            Value::Map(map) => map.weight,
+            Value::Struct(of) => of
+                .fields
+                .iter()
+                .fold(NODE, |sum, (_, field)| sum.saturating_add(field.weight())),
+            _ => NODE,
         }
     }
 
@@ -312,6 +368,9 @@ impl Value {
             | Value::Weekday(_)
             | Value::Location(_) => Key::Other(self.go_type(), super::print::display(self)),
             Value::List(list) if list.kind == ListKind::Pair => {
+                if list.weight > LONG_KEY {
+                    return Err(ExprError::run("the expression makes too much text"));
+                }
                 Key::Other(self.go_type(), super::print::display(self))
             }
             _ => {

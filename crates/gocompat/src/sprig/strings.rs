@@ -384,33 +384,40 @@ fn wrapped(call: &Call<'_>, separator: &[u8], index: usize, cut_words: bool) -> 
 }
 
 fn quote(call: &mut Call<'_>) -> Out {
-    let parts = present(call, |value| {
+    let text = present(call, |value| {
         text_of(value).map(|text| format::quote::quote(&text, false))
     })?;
-    string(call.budget(), parts.join(&b' '))
+    string(call.budget(), text)
 }
 
 fn squote(call: &mut Call<'_>) -> Out {
-    let parts = present(call, |value| {
+    let text = present(call, |value| {
         format::sprint([value]).map(|text| [b"'", &text[..], b"'"].concat())
     })?;
-    string(call.budget(), parts.join(&b' '))
+    string(call.budget(), text)
 }
 
-/// The arguments except nils, as text.
+/// The arguments except nils, as text with spaces between them.
 fn present(
     call: &Call<'_>,
     show: impl Fn(&Value) -> Result<Vec<u8>, Error>,
-) -> Result<Vec<Vec<u8>>, Error> {
-    call.rest(0)
+) -> Result<Vec<u8>, Error> {
+    let mut parts = call
+        .rest(0)
         .filter(|value| !matches!(value, Value::Nil))
-        .map(show)
-        .collect()
+        .map(show);
+    // There is usually only one.
+    let mut text = parts.next().transpose()?.unwrap_or_default();
+    for part in parts {
+        text.push(b' ');
+        text.extend(part?);
+    }
+    Ok(text)
 }
 
 fn cat(call: &mut Call<'_>) -> Out {
-    let parts = present(call, |value| format::sprint([value]))?;
-    string(call.budget(), parts.join(&b' '))
+    let text = present(call, |value| format::sprint([value]))?;
+    string(call.budget(), text)
 }
 
 fn indented(call: &Call<'_>, front: &str) -> Out {
@@ -424,13 +431,15 @@ fn indented(call: &Call<'_>, front: &str) -> Out {
     let pad = vec![b' '; width];
     let mut out = Vec::with_capacity(front.len() + text.len() + width * lines);
     out.extend_from_slice(front.as_bytes());
-    for (index, line) in text.split(|b| *b == b'\n').enumerate() {
-        if index > 0 {
-            out.push(b'\n');
-        }
+    let mut rest = text;
+    while let Some(end) = memchr::memchr(b'\n', rest) {
+        let (line, more) = rest.split_at(end + 1);
         out.extend_from_slice(&pad);
         out.extend_from_slice(line);
+        rest = more;
     }
+    out.extend_from_slice(&pad);
+    out.extend_from_slice(rest);
     Ok(Value::String(out.into()))
 }
 

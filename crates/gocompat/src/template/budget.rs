@@ -97,6 +97,7 @@ impl Budget {
     }
 
     /// Charges work.
+    #[inline]
     pub fn steps(&self, count: u64) -> Result<(), Error> {
         take(&self.steps, count).ok_or_else(|| {
             Error::limit(format!(
@@ -114,6 +115,7 @@ impl Budget {
     }
 
     /// Charges output.
+    #[inline]
     pub fn output(&self, bytes: usize) -> Result<(), Error> {
         take(&self.output, bytes as u64).ok_or_else(|| {
             Error::limit(format!(

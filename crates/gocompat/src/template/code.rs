@@ -127,11 +127,12 @@ pub(super) enum Op {
     BoundArg {
         index: u16,
     },
-    /// Pushes a literal, converted to the bound method's parameter type.
+    /// Pushes a literal, converted to the bound method's parameter type. In a box, because all
+    /// instructions take the room of the largest.
     BoundLiteral {
         at: Id,
         index: u16,
-        literal: Literal,
+        literal: Box<Literal>,
     },
     CallBound {
         node: Id,

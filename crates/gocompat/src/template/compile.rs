@@ -13,6 +13,9 @@ mod operand;
 
 pub(super) use operand::typed;
 
+/// Room for the instructions of a short template.
+const USUAL_OPS: usize = 16;
+
 /// Collects the instructions of a template.
 pub(super) struct Builder {
     pub blank: bool,
@@ -48,7 +51,7 @@ impl Default for Builder {
         let scope = vec![(b"$".to_vec(), ROOT)];
         Self {
             blank: true,
-            ops: Vec::new(),
+            ops: Vec::with_capacity(USUAL_OPS),
             constants: Vec::new(),
             scope,
             free: ROOT + 1,

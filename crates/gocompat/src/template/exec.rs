@@ -78,6 +78,7 @@ pub fn execute(
         },
         switched: false,
         out: mem::take(out),
+        out_start: 0,
     };
     machine.prepare(Slot::new(data));
     let done = machine.run();
@@ -124,7 +125,8 @@ struct Marks {
 /// What to do when a template that a function requested is done.
 struct Entry {
     then: Then,
-    output: Vec<u8>,
+    /// Where the caller's own output begins.
+    caller_start: usize,
     /// The location in the caller, and the function's name, for errors.
     at: Id,
     name: Str,
@@ -151,7 +153,11 @@ struct Machine<'a> {
     frame: Frame,
     /// The current frame has changed.
     switched: bool,
+    /// What was written: the output of each template that a function requested follows that of
+    /// its caller until it is done.
     out: Vec<u8>,
+    /// Where the output of the innermost of these begins.
+    out_start: usize,
 }
 
 /// Why an instruction fails.
@@ -292,22 +298,33 @@ impl Machine<'_> {
     fn start(&mut self, run: Run, at: Id, name: Str, strip: bool) -> Done {
         let entry = Entry {
             then: run.then,
-            output: mem::take(&mut self.out),
+            caller_start: self.out_start,
             at,
             name,
             strip,
         };
         match find(&run.templates, &run.name.to_str()) {
-            Ok(template) => self.enter(template, run.templates, run.data, 0, Some(Box::new(entry))),
-            Err(error) => self.finish(entry, Err(error)),
+            Ok(template) => {
+                self.enter(template, run.templates, run.data, 0, Some(Box::new(entry)))?;
+                // Not before: without a frame, nothing would set it back.
+                self.out_start = self.out.len();
+                Ok(())
+            }
+            Err(error) => {
+                self.out_start = self.out.len();
+                self.finish(entry, Err(error))
+            }
         }
     }
 
     /// Passes the outcome of a template to the function that requested it; the caller's frame is
     /// current again.
     fn finish(&mut self, entry: Entry, outcome: Result<(), Error>) -> Done {
-        let output = mem::replace(&mut self.out, entry.output);
-        match (entry.then)(&mut *self.host, outcome.map(|()| output)) {
+        let start = mem::replace(&mut self.out_start, entry.caller_start);
+        let outcome = outcome.map(|()| &self.out[start..]);
+        let result = (entry.then)(&mut *self.host, outcome);
+        self.out.truncate(start);
+        match result {
             Ok(value) => {
                 self.stack.push(Slot {
                     boxed: !entry.strip,
@@ -491,7 +508,7 @@ impl Machine<'_> {
 
     /// What is printed before a text, so that two opening braces do not come together.
     fn between_braces(&self, text: &Str) -> Option<char> {
-        let meet = text.as_bytes().starts_with(b"{") && self.out.ends_with(b"{");
+        let meet = text.as_bytes().starts_with(b"{") && self.out[self.out_start..].ends_with(b"{");
         let around = meet.then(|| self.frame.set.functions().around());
         around.flatten().and_then(|around| around.between_braces)
     }

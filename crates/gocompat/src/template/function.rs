@@ -11,7 +11,8 @@ use super::error::Error;
 use super::set::TemplateSet;
 use super::types::Type;
 use super::value::{List, Map, Str, Value};
-use std::{any::Any, borrow::Cow, collections::HashMap, sync::Arc};
+use hashbrown::HashMap;
+use std::{any::Any, borrow::Cow, sync::Arc};
 
 /// A function or method that templates can call.
 #[derive(Clone, Copy)]
@@ -111,7 +112,7 @@ pub struct Run {
 }
 
 /// Receives the host and the output, or the error, of the template.
-pub type Then = Box<dyn FnOnce(&mut dyn Any, Result<Vec<u8>, Error>) -> Result<Value, Error>>;
+pub type Then = Box<dyn FnOnce(&mut dyn Any, Result<&[u8], Error>) -> Result<Value, Error>>;
 
 /// A value, and whether it is still wrapped in an `interface {}`, which matters only for error
 /// texts. An unwrapped nil is no value at all.
@@ -283,6 +284,8 @@ fn mismatch(index: usize, found: &Value) -> Error {
 /// earlier one.
 #[derive(Clone)]
 pub struct Functions {
+    /// hashbrown's, because its hashes are computed faster than those of std's: every call in a
+    /// template is looked up.
     names: HashMap<Box<[u8]>, u32>,
     list: Vec<Function>,
     around: Option<Around>,

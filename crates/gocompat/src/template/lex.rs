@@ -6,6 +6,7 @@
 use super::format::quote::quote;
 use super::unicode::{decode, is_digit, is_letter};
 use crate::printable::is_print;
+use memchr::memchr_iter;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -117,21 +118,30 @@ impl<'t> Lexer<'t> {
     }
 
     fn peek(&self) -> Option<char> {
-        let (rune, width) = decode(self.rest());
-        (width > 0).then_some(rune)
+        let first = *self.rest().first()?;
+        Some(if first.is_ascii() {
+            char::from(first)
+        } else {
+            decode(self.rest()).0
+        })
     }
 
     fn next(&mut self) -> Option<char> {
+        let first = *self.rest().first()?;
+        if first.is_ascii() {
+            self.pos += 1;
+            self.line += usize::from(first == b'\n');
+            return Some(char::from(first));
+        }
         let (rune, width) = decode(self.rest());
         self.pos += width;
-        if rune == '\n' {
-            self.line += 1;
-        }
-        (width > 0).then_some(rune)
+        Some(rune)
     }
 
+    /// Skips one of these ASCII characters.
     fn accept(&mut self, valid: &str) -> bool {
-        let found = self.peek().is_some_and(|c| valid.contains(c));
+        let first = self.rest().first();
+        let found = first.is_some_and(|b| valid.as_bytes().contains(b));
         if found {
             self.next();
         }
@@ -494,18 +504,11 @@ fn unicode_name(c: Option<char>) -> String {
 }
 
 fn lines(text: &[u8]) -> usize {
-    text.iter().filter(|b| **b == b'\n').count()
+    memchr_iter(b'\n', text).count()
 }
 
 fn find(text: &[u8], what: &[u8; 2]) -> Option<usize> {
-    let mut from = 0;
-    while let Some(at) = text[from..].iter().position(|b| *b == what[0]) {
-        if text.get(from + at + 1) == Some(&what[1]) {
-            return Some(from + at);
-        }
-        from += at + 1;
-    }
-    None
+    memchr_iter(what[0], text).find(|at| text.get(at + 1) == Some(&what[1]))
 }
 
 fn trim_end(text: &[u8]) -> &[u8] {

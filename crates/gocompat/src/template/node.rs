@@ -30,7 +30,8 @@ pub enum Node {
     Dot,
     Nil,
     Bool(bool),
-    Number(Number, Range),
+    /// In a box, because few nodes need so much room.
+    Number(Box<Number>, Range),
     /// The literal and its content.
     String(Range, Str),
     Template {
@@ -72,6 +73,10 @@ impl Nodes {
 
     pub fn pos(&self, id: Id) -> usize {
         self.list[id as usize].0 as usize
+    }
+
+    pub fn set_pos(&mut self, id: Id, pos: usize) {
+        self.list[id as usize].0 = offset(pos);
     }
 
     pub fn slice(&self, range: Range) -> &[u8] {

@@ -8,13 +8,16 @@ use super::code::Template;
 use super::error::Error;
 use super::function::Functions;
 use super::parse;
-use std::{collections::HashMap, sync::Arc};
+use hashbrown::HashMap;
+use std::sync::Arc;
 
 /// Templates, by name.
 pub struct TemplateSet {
     root: String,
     functions: Arc<Functions>,
     below: Option<Arc<TemplateSet>>,
+    /// hashbrown's, because its hashes are computed faster than those of std's: a render looks up
+    /// names very often.
     own: HashMap<String, Arc<Template>>,
 }
 

@@ -1,10 +1,10 @@
 //! Runes as Go decodes and classifies them.
 //!
-//! Main functions: [`decode`], [`is_letter`] and [`is_digit`]. `crate::printable` knows which characters
+//! Main functions: [`decode`], [`lossy`], [`is_letter`] and [`is_digit`]. `crate::printable` knows which characters
 //! are printable.
 
 use regex::Regex;
-use std::sync::LazyLock;
+use std::{borrow::Cow, sync::LazyLock};
 
 /// The first rune of a text and its width: U+FFFD and 1 for a byte that is not UTF-8, width 0 at
 /// the end.
@@ -24,6 +24,15 @@ pub fn decode(bytes: &[u8]) -> (char, usize) {
         .chars()
         .next()
         .map_or((char::REPLACEMENT_CHARACTER, 1), |c| (c, c.len_utf8()))
+}
+
+/// The text, with invalid UTF-8 replaced.
+pub fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    // This check compares many bytes at once; the standard replacement looks at each.
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
+    }
 }
 
 /// The runes of a text with their widths.

@@ -6,6 +6,7 @@
 
 use super::function::Function;
 use super::types::{BYTES, IntKind, LIST, MAP, STRINGS, Type, UintKind};
+use super::unicode::lossy;
 use std::{borrow::Cow, fmt, rc::Rc, sync::Arc};
 
 pub use super::shared::{List, Map, NilMap};
@@ -126,7 +127,7 @@ impl Str {
 
     /// The text, with invalid UTF-8 replaced.
     pub fn to_str(&self) -> Cow<'_, str> {
-        String::from_utf8_lossy(&self.0)
+        lossy(&self.0)
     }
 
     pub fn len(&self) -> usize {

@@ -1,13 +1,15 @@
 //! Builds one JSON value from parser events: anchors, merge keys, tags and limits.
 
+use super::copies::{Copies, memory};
 use super::cursor::Mark;
 use super::everyday;
 use super::grammar::{self, Event, Handler};
 use super::resolve::{self, Scalar};
 use super::scan::Fault;
-use super::{Chunk, Duplicates, Limits, YamlError, words};
+use super::{Chunk, Duplicates, Kind, Limits, YamlError, words};
 use serde_json::{Map, Number, Value};
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// Builds the first document of a chunk. Returns it with the line of the input where its content
 /// starts.
@@ -30,7 +32,10 @@ pub(super) fn scanned(
     duplicates: Duplicates,
 ) -> Result<(Value, usize), YamlError> {
     let mut builder = Builder::new(chunk.line.saturating_sub(1), *budget, duplicates);
-    grammar::first_document(&chunk.text, budget, &mut builder)?;
+    let read = grammar::first_document(&chunk.text, budget, &mut builder);
+    // Also after an error: callers go on with the next document.
+    budget.copied_bytes = budget.copied_bytes.saturating_sub(builder.copies.used);
+    read?;
     if let Some(error) = builder
         .error
         .take()
@@ -65,7 +70,6 @@ enum Key {
 }
 
 /// A finished node with what is needed to repeat it for an alias.
-#[derive(Clone)]
 enum Anchored {
     Scalar {
         text: String,
@@ -75,8 +79,14 @@ enum Anchored {
     Collection {
         value: Value,
         nodes: usize,
+        bytes: usize,
     },
 }
+
+/// An error lists at most so many duplicate keys,
+const LISTED_KEYS: usize = 100;
+/// and none after so many bytes of their messages.
+const LISTED_BYTES: usize = 64 << 10;
 
 struct Builder<'t> {
     offset: usize,
@@ -85,15 +95,18 @@ struct Builder<'t> {
     stack: Vec<Frame>,
     /// The latest anchor of each name, which may still be open.
     names: HashMap<&'t str, usize>,
-    anchors: Vec<Option<Anchored>>,
+    anchors: Vec<Option<Rc<Anchored>>>,
     decoded: usize,
     aliased: usize,
+    copies: Copies,
     first_line: Option<usize>,
     root: Value,
     /// The first error in a value; a grammar error anywhere takes precedence.
     error: Option<YamlError>,
     /// Duplicate keys: reported if there is no other error.
     twice: Vec<YamlError>,
+    /// The number of those that are not listed.
+    more_twice: usize,
     /// The first value that YAML permits and JSON does not, which is reported after all other
     /// errors.
     not_json: Option<YamlError>,
@@ -145,10 +158,12 @@ impl Builder<'_> {
             anchors: Vec::new(),
             decoded: 0,
             aliased: 0,
+            copies: Copies::new(limits.copied_bytes),
             first_line: None,
             root: Value::Null,
             error: None,
             twice: Vec::new(),
+            more_twice: 0,
             not_json: None,
         }
     }
@@ -173,11 +188,14 @@ impl Builder<'_> {
                 self.start_node(at)?;
                 let tag = properties.tag;
                 if let Some(anchor) = anchor {
-                    self.anchors[anchor] = Some(Anchored::Scalar {
+                    // A tag of few characters can have a long prefix.
+                    let bytes = tag.as_ref().map_or(0, String::len);
+                    self.copies.take(bytes, at, self.offset)?;
+                    self.anchors[anchor] = Some(Rc::new(Anchored::Scalar {
                         text: text.clone().into_owned(),
                         tag: tag.clone(),
                         implicit,
-                    });
+                    }));
                 }
                 if self.wants_key() {
                     let key = self.key(&text, tag.as_deref(), implicit, at)?;
@@ -210,10 +228,13 @@ impl Builder<'_> {
                 };
                 if let Some(anchor) = frame.anchor {
                     let nodes = self.decoded - frame.decoded_before;
-                    self.anchors[anchor] = Some(Anchored::Collection {
+                    let bytes = memory(&value);
+                    self.copies.take(bytes, at, self.offset)?;
+                    self.anchors[anchor] = Some(Rc::new(Anchored::Collection {
                         value: value.clone(),
                         nodes,
-                    });
+                        bytes,
+                    }));
                 }
                 self.finish(value, at)
             }
@@ -297,22 +318,37 @@ impl Builder<'_> {
             }
         };
         if let Some(name) = twice {
-            let error = self.error(at, format!("key \"{name}\" already set in map"));
-            self.twice.push(error);
+            self.note_twice(&name, at);
         }
         Ok(())
     }
 
+    fn note_twice(&mut self, key: &str, at: Mark) {
+        let bytes: usize = self.twice.iter().map(|error| error.message.len()).sum();
+        if self.twice.len() >= LISTED_KEYS || bytes > LISTED_BYTES {
+            self.more_twice += 1;
+            return;
+        }
+        let error = self.error(at, format!("key \"{key}\" already set in map"));
+        self.twice.push(error);
+    }
+
     /// The error for the first duplicate key, with the others on separate lines.
     fn twice(&mut self) -> Option<YamlError> {
-        let mut all = self.twice.drain(..);
+        let mut all = std::mem::take(&mut self.twice).into_iter();
         let mut first = all.next()?;
-        first.repeated = true;
+        first.kind = Kind::RepeatedKey;
         all.for_each(|other| {
             first
                 .message
                 .push_str(&format!("\n  line {}: {}", other.line, other.message))
         });
+        if self.more_twice > 0 {
+            let more = self.more_twice;
+            first
+                .message
+                .push_str(&format!("\n  and {more} more keys already set in map"));
+        }
         Some(first)
     }
 
@@ -335,9 +371,13 @@ impl Builder<'_> {
         else {
             return Err(self.error(at, format!("anchor '{name}' value contains itself")));
         };
-        let (nodes, depth) = match &anchored {
-            Anchored::Scalar { .. } => (1, 0),
-            Anchored::Collection { value, nodes } => (*nodes, depth_of(value)),
+        let (nodes, depth, bytes) = match &*anchored {
+            Anchored::Scalar { text, .. } => (1, 0, text.len()),
+            Anchored::Collection {
+                value,
+                nodes,
+                bytes,
+            } => (*nodes, depth_of(value), *bytes),
         };
         // go-yaml's guard against documents that consist mostly of aliases, and our own hard limit.
         let (decoded, aliased) = (self.decoded + nodes, self.aliased + nodes);
@@ -348,15 +388,19 @@ impl Builder<'_> {
             return Err(self.error(at, "document contains excessive aliasing"));
         }
         if self.stack.len() + depth > self.limits.depth {
-            return Err(self.error(at, format!("exceeded max depth of {}", self.limits.depth)));
+            let mut error = self.error(at, "");
+            error.too_deep(self.limits.depth);
+            return Err(error);
         }
-        let (value, key) = match anchored {
+        self.copies.take(bytes, at, self.offset)?;
+        let (value, key) = match &*anchored {
             Anchored::Scalar {
                 text,
                 tag,
                 implicit,
-            } if self.wants_key() => match self.key(&text, tag.as_deref(), implicit, at)? {
-                Key::Merge => (Value::Null, Some(Key::Name(text))), // only a literal `<<` merges
+            } if self.wants_key() => match self.key(text, tag.as_deref(), *implicit, at)? {
+                // Only a literal `<<` merges.
+                Key::Merge => (Value::Null, Some(Key::Name(text.clone()))),
                 key => (Value::Null, Some(key)),
             },
             Anchored::Scalar { .. } if self.wants_maps() => (Value::Null, None),
@@ -364,8 +408,8 @@ impl Builder<'_> {
                 text,
                 tag,
                 implicit,
-            } => (self.scalar(&text, tag.as_deref(), implicit, at)?, None),
-            Anchored::Collection { value, .. } => (value, None),
+            } => (self.scalar(text, tag.as_deref(), *implicit, at)?, None),
+            Anchored::Collection { value, .. } => (value.clone(), None),
         };
         (self.decoded, self.aliased) = (decoded, aliased);
         match key {
@@ -375,7 +419,8 @@ impl Builder<'_> {
     }
 
     fn not_json(&mut self, at: Mark, message: String) {
-        let error = self.error(at, message);
+        let mut error = self.error(at, message);
+        error.kind = Kind::NotJson;
         self.not_json.get_or_insert(error);
     }
 

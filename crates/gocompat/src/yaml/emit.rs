@@ -30,6 +30,13 @@ pub fn to_string(value: &Value) -> String {
     written(value, Form::V2)
 }
 
+/// The same; `None` if it is longer than `most` bytes. A list in many others is hundreds of times
+/// as long as in JSON, because each item is indented.
+pub fn to_string_within(value: &Value, most: usize) -> Option<String> {
+    let text = limited(value, Form::V2, 2, most);
+    (text.len() <= most).then_some(text)
+}
+
 /// The result of `yaml.Marshal`: it writes JSON and parses that as YAML, which folds some line
 /// breaks, and fails on control characters and on keys of more than 1,024 characters.
 pub fn marshal(value: &Value) -> Result<String, YamlError> {
@@ -165,9 +172,15 @@ fn written(value: &impl Node, form: Form) -> String {
 }
 
 fn indented(value: &impl Node, form: Form, step: isize) -> String {
+    limited(value, form, step, usize::MAX)
+}
+
+/// Ends soon after `most` bytes.
+fn limited(value: &impl Node, form: Form, step: isize, most: usize) -> String {
     let mut emitter = Emitter {
         form,
         step,
+        most,
         in_item: false,
         out: String::new(),
         column: 0,
@@ -185,6 +198,8 @@ struct Emitter {
     form: Form,
     /// Each level is indented by a multiple of this.
     step: isize,
+    /// After so many bytes, collections end.
+    most: usize,
     /// What comes next is an item of a list: it is only as deep as its dash takes.
     in_item: bool,
     out: String,
@@ -269,6 +284,9 @@ impl Emitter {
             self.indent = self.deeper(false);
         }
         for item in items {
+            if self.out.len() > self.most {
+                break;
+            }
             self.write_indent();
             self.indicator("-", true, false, true);
             self.in_item = true;
@@ -282,6 +300,9 @@ impl Emitter {
         let outer = self.indent;
         self.indent = self.deeper(false);
         for (key, value) in members {
+            if self.out.len() > self.most {
+                break;
+            }
             self.write_indent();
             if key.len() <= SIMPLE_KEY && !Analysis::of(&key, self.form).line_breaks {
                 self.string(&key, true);

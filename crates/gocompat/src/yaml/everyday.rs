@@ -1,13 +1,16 @@
-//! A fast parser for typical documents: blocks of maps and lists, single-line texts, literal
-//! blocks.
+//! A fast parser for typical documents: blocks of maps and lists, those in braces or brackets on
+//! one line, single-line texts, literal blocks.
 //!
-//! Main function: [`read`]. It parses these many times faster than a scanner for the full grammar
-//! can, and returns `None` at the first sign of anything else, including an error: the scanner then
-//! decides. So it must accept only what both parse identically.
+//! Main functions: [`read`] and [`skim`], which keeps only some entries. They parse such documents
+//! many times faster than a scanner for the full grammar can, and return `None` at the first sign
+//! of anything else, including an error: the scanner then decides. So they must accept only what
+//! both parse identically.
 
 use super::build::json_number;
 use super::resolve::{self, Scalar};
+use super::split::all_bytes;
 use super::{Duplicates, Limits};
+use memchr::{memchr, memchr_iter};
 use serde_json::{Map, Value};
 
 /// Deeper documents are left to the scanner.
@@ -43,10 +46,30 @@ struct Reader<'t> {
     finished: bool,
     limits: Limits,
     duplicates: Duplicates,
+    /// Values are kept; otherwise they are only checked.
+    keeps: bool,
+    /// The names of the entries of the outermost map that are kept.
+    wanted: Option<&'t [&'t str]>,
 }
 
 pub(super) fn read(text: &str, limits: &Limits, duplicates: Duplicates) -> Option<Everyday> {
-    if !text.is_ascii() || text.bytes().any(|b| b < b' ' && b != b'\n') {
+    whole(text, limits, duplicates, None)
+}
+
+/// Like [`read`] for the last of duplicate keys, but of the outermost map only the entries with
+/// these names are kept, whatever the case of their letters.
+pub(super) fn skim(text: &str, limits: &Limits, wanted: &[&str]) -> Option<Value> {
+    whole(text, limits, Duplicates::LastWins, Some(wanted)).map(|found| found.value)
+}
+
+fn whole(
+    text: &str,
+    limits: &Limits,
+    duplicates: Duplicates,
+    wanted: Option<&[&str]>,
+) -> Option<Everyday> {
+    // ASCII, without control characters other than line breaks.
+    if !all_bytes(text, |b| (b.wrapping_sub(b' ') < 96) | (b == b'\n')) {
         return None;
     }
     let mut reader = Reader {
@@ -57,6 +80,8 @@ pub(super) fn read(text: &str, limits: &Limits, duplicates: Duplicates) -> Optio
         finished: text.ends_with('\n'),
         limits: *limits,
         duplicates,
+        keeps: true,
+        wanted,
     };
     reader.advance();
     let (first_line, first) = (reader.number, reader.line?);
@@ -77,7 +102,10 @@ impl<'t> Reader<'t> {
         if self.rest.is_empty() {
             return None;
         }
-        let (line, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
+        let (line, rest) = match memchr(b'\n', self.rest.as_bytes()) {
+            Some(end) => (&self.rest[..end], &self.rest[end + 1..]),
+            None => (self.rest, ""),
+        };
         self.rest = rest;
         self.number += 1;
         Some(line)
@@ -86,10 +114,11 @@ impl<'t> Reader<'t> {
     fn advance(&mut self) {
         self.line = None;
         while let Some(raw) = self.raw() {
-            let text = raw.trim_start_matches(' ');
+            let indent = raw.bytes().take_while(|b| *b == b' ').count();
+            let text = &raw[indent..];
             if !text.is_empty() && !text.starts_with('#') {
                 self.line = Some(Line {
-                    indent: raw.len() - text.len(),
+                    indent,
                     text: text.trim_end_matches(' '),
                 });
                 return;
@@ -126,13 +155,35 @@ impl<'t> Reader<'t> {
                 return None;
             };
             self.node()?;
+            let outside = self.keeps;
+            self.keeps = outside && (depth > 0 || self.is_wanted(key));
             let value = self.value(rest, indent, depth, true)?;
-            let old = entries.insert(key.to_owned(), value);
-            if old.is_some() && self.duplicates == Duplicates::Refuse {
-                return None;
-            }
+            self.add(&mut entries, key, value)?;
+            self.keeps = outside;
         }
         Some(Value::Object(entries))
+    }
+
+    fn is_wanted(&self, key: &str) -> bool {
+        self.wanted
+            .is_none_or(|wanted| wanted.iter().any(|name| name.eq_ignore_ascii_case(key)))
+    }
+
+    fn add(&self, entries: &mut Map<String, Value>, key: &str, value: Value) -> Option<()> {
+        let old = if self.keeps {
+            entries.insert(key.to_owned(), value)
+        } else {
+            None
+        };
+        (old.is_none() || self.duplicates == Duplicates::LastWins).then_some(())
+    }
+
+    fn text(&self, text: &str) -> Value {
+        if self.keeps {
+            Value::String(text.to_owned())
+        } else {
+            Value::Null
+        }
     }
 
     fn list(&mut self, indent: usize, depth: usize) -> Option<Value> {
@@ -151,12 +202,20 @@ impl<'t> Reader<'t> {
                     text: rest,
                 };
                 self.line = Some(inner);
-                items.push(self.map(inner.indent, depth + 1)?);
+                let value = self.map(inner.indent, depth + 1)?;
+                self.push(&mut items, value);
             } else {
-                items.push(self.value(rest, indent, depth, false)?);
+                let value = self.value(rest, indent, depth, false)?;
+                self.push(&mut items, value);
             }
         }
         Some(Value::Array(items))
+    }
+
+    fn push(&self, items: &mut Vec<Value>, value: Value) {
+        if self.keeps {
+            items.push(value);
+        }
     }
 
     /// The value after a key or a dash, or below it; the line is consumed.
@@ -186,41 +245,91 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn scalar(&mut self, text: &str, depth: usize) -> Option<Value> {
+    fn scalar(&mut self, text: &'t str, depth: usize) -> Option<Value> {
         if let Some((inner, rest)) = quoted(text) {
             self.node()?;
-            return (rest.is_empty() || rest.starts_with(" #"))
-                .then(|| Value::String(inner.to_owned()));
+            return ends(rest).then(|| self.text(inner));
         }
-        if matches!(text, "{}" | "[]") {
-            self.open(depth)?;
-            return Some(if text == "{}" {
-                Value::Object(Map::new())
-            } else {
-                Value::Array(Vec::new())
-            });
+        if text.starts_with(['{', '[']) {
+            let (value, rest) = self.flow(text, depth)?;
+            return ends(rest).then_some(value);
         }
         self.node()?;
-        let text = text
-            .split_once(" #")
-            .map_or(text, |(text, _)| text)
-            .trim_end_matches(' ');
+        let text = without_comment(text);
         let starts = match text.as_bytes() {
             [b'-', next, ..] => next.is_ascii_alphanumeric() || *next == b'-',
             [first, ..] => first.is_ascii_alphanumeric() || b"_/.+~$(".contains(first),
             [] => false,
         };
-        if !starts || text.contains(": ") || text.ends_with(':') {
+        if !starts || has_key(text) {
             return None;
         }
+        self.plain(text)
+    }
+
+    fn plain(&self, text: &str) -> Option<Value> {
         Some(match resolve::plain(text) {
             Scalar::Null => Value::Null,
             Scalar::Bool(b) => Value::Bool(b),
             Scalar::Int(i) => i.into(),
             Scalar::Uint(u) => u.into(),
             Scalar::Float(f) => json_number(f)?,
-            Scalar::Timestamp(s) | Scalar::Str(s) => Value::String(s.to_owned()),
+            Scalar::Timestamp(s) | Scalar::Str(s) => self.text(s),
         })
+    }
+
+    /// A map in braces or a list in brackets, and the text after it.
+    fn flow(&mut self, text: &'t str, depth: usize) -> Option<(Value, &'t str)> {
+        self.open(depth)?;
+        let is_map = text.starts_with('{');
+        let close = if is_map { '}' } else { ']' };
+        let (mut entries, mut items) = (Map::new(), Vec::new());
+        let mut rest = text[1..].trim_start_matches(' ');
+        let mut after = rest.strip_prefix(close);
+        while after.is_none() {
+            if is_map {
+                let (key, value) = key(rest)?;
+                self.node()?;
+                let (value, next) = self.flow_value(value, depth + 1)?;
+                self.add(&mut entries, key, value)?;
+                rest = next.trim_start_matches(' ');
+            } else {
+                let (value, next) = self.flow_value(rest, depth + 1)?;
+                self.push(&mut items, value);
+                rest = next.trim_start_matches(' ');
+            }
+            after = rest.strip_prefix(close);
+            if after.is_none() {
+                rest = rest.strip_prefix(',')?.trim_start_matches(' ');
+            }
+        }
+        let value = if is_map {
+            Value::Object(entries)
+        } else {
+            Value::Array(items)
+        };
+        after.map(|after| (value, after))
+    }
+
+    /// A value inside braces or brackets, and the text after it.
+    fn flow_value(&mut self, text: &'t str, depth: usize) -> Option<(Value, &'t str)> {
+        if text.starts_with(['{', '[']) {
+            return self.flow(text, depth);
+        }
+        self.node()?;
+        if let Some((inner, rest)) = quoted(text) {
+            return Some((self.text(inner), rest));
+        }
+        let (word, rest) = text.split_at(word_length(text));
+        let starts = match word.as_bytes() {
+            [b'-', next, ..] => next.is_ascii_alphanumeric(),
+            [first, ..] => first.is_ascii_alphanumeric() || b"_/".contains(first),
+            [] => false,
+        };
+        if !starts {
+            return None;
+        }
+        Some((self.plain(word)?, rest))
     }
 
     /// A literal block below a key or a dash at an indentation.
@@ -264,6 +373,32 @@ impl<'t> Reader<'t> {
     }
 }
 
+/// Whether nothing but a comment follows a value.
+fn ends(rest: &str) -> bool {
+    rest.is_empty() || (rest.starts_with(' ') && rest.trim_start_matches(' ').starts_with('#'))
+}
+
+/// A plain text without the comment after it.
+fn without_comment(text: &str) -> &str {
+    let bytes = text.as_bytes();
+    memchr_iter(b'#', bytes)
+        .find(|at| *at > 0 && bytes[at - 1] == b' ')
+        .map_or(text, |at| text[..at].trim_end_matches(' '))
+}
+
+/// Whether a plain text has a colon that makes a part of it a key.
+fn has_key(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    memchr_iter(b':', bytes).any(|at| matches!(bytes.get(at + 1), None | Some(b' ')))
+}
+
+/// How many bytes at the start of a text are letters, digits, or signs without a meaning in YAML.
+fn word_length(text: &str) -> usize {
+    let in_word =
+        |b: &u8| matches!(b, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'.' | b'/' | b'-');
+    text.as_bytes().iter().take_while(|b| in_word(b)).count()
+}
+
 /// The text after the dash of a list item.
 fn item(text: &str) -> Option<&str> {
     let rest = text.strip_prefix('-')?;
@@ -275,8 +410,7 @@ fn key(text: &str) -> Option<(&str, &str)> {
     let (key, rest) = match quoted(text) {
         Some(found) => found,
         None => {
-            let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || "_./-".contains(c)))?;
-            let (key, rest) = text.split_at(end);
+            let (key, rest) = text.split_at(word_length(text));
             let named = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
                 && matches!(resolve::plain(key), Scalar::Str(_));
             if !named {
@@ -304,8 +438,11 @@ mod tests {
     use super::*;
     use std::borrow::Cow;
 
-    /// Checks that the scanner and the fast parser agree, if the latter has a result. Returns
-    /// whether it does.
+    /// The names of the entries that are skimmed.
+    const WANTED: &[&str] = &["kind", "metadata"];
+
+    /// Checks that the scanner and the fast parser agree, if the latter has a result, also on what
+    /// is skimmed. Returns whether it does.
     fn agree(text: &str, duplicates: Duplicates) -> bool {
         let limits = Limits {
             depth: 20,
@@ -330,10 +467,19 @@ mod tests {
             nodes: limits.nodes - budget.nodes,
         });
         assert_eq!(scanned.as_ref(), Ok(&found), "{text:?}");
+        if duplicates == Duplicates::LastWins {
+            let mut wanted = found.value;
+            if let Value::Object(entries) = &mut wanted {
+                entries.retain(|key, _| WANTED.iter().any(|name| name.eq_ignore_ascii_case(key)));
+            }
+            // A list has no entries, and its items are kept.
+            assert_eq!(skim(text, &limits, WANTED), Some(wanted), "{text:?}");
+        }
         true
     }
 
     const DOCUMENT: &str = "# Source: a/b.yaml\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: a-b\n  labels: {}\n  \
+        lists: {in: [a, -1, \"b c\", {d: e/f.g}], 'x': { }} # c\n  \
         annotations:\n    \"helm.sh/hook\": pre-install # first\n    'x': 'it: is'\n\nspec:\n  replicas: 2\n  wait: yes\n  empty:\n  paused: false\n  \
         items:\n  - name: main\n    image: \"a/b:1.2\"\n    args: []\n    command:\n      - --flag=x\n      - /bin/sh\n      - -c\n      - 0.5\n      - |\n        \
         set -e\n\n          run: {it}\n        # no comment\n\n    # a comment\n  - ~\n  -\n    a: 1e3\n    b: 0777\n  text: |-\n    one\n     two\n\n  \
@@ -350,6 +496,7 @@ mod tests {
             "\"a b\": c\n",
             "a: |-\n  x\n# c\n",
             "a:\n\n  # c\n  b: - 1\n",
+            "a: {}  # b\n- {c: d}\n",
         ] {
             agree(text, Duplicates::LastWins);
         }
@@ -364,8 +511,22 @@ mod tests {
             "a: b: c",
             "a: &x 1",
             "a: *x",
-            "a: {b: 1}",
-            "a: [1]",
+            "a: {b: 1",
+            "a: {b: 1}c",
+            "a: {b: 1}#c",
+            "a: {b: c d}",
+            "a: {b: c: d}",
+            "a: {b:1}",
+            "a: {b: }",
+            "a: {b}",
+            "a: {1: b}",
+            "a: {b: 1,\n  c: 2}",
+            "a: {b: &x 1}",
+            "a: [b: 1]",
+            "a: [1,]",
+            "a: [-]",
+            "a: [.inf]",
+            "{a: b}",
             "a: \"\\n\"",
             "a: 'it''s'",
             "? a",
@@ -397,17 +558,56 @@ mod tests {
                 "{text:?}"
             );
         }
+        for text in ["a: 1\na: 2\n", "a: {b: 1, b: 2}\n"] {
+            assert_eq!(
+                read(text, &Limits::default(), Duplicates::Refuse),
+                None,
+                "{text:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn braces_and_brackets_on_one_line_are_everyday() {
+        for text in [
+            "a: {b: 1}\n",
+            "a: [1]\n",
+            "a: [b,c]\n",
+            "a: [ ]\n",
+            "a: {b: {c: [d, 'e', \"f: g\", -1, 0.5, true, 2020-01-01]}, h: {}}  # i\n",
+            "- {a: b}\n- [c]\n",
+            "a:\n  - b: {c: d, c: e}\n    f: []\n",
+            "a: \"b\"  # c\n",
+        ] {
+            assert!(agree(text, Duplicates::LastWins), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn only_wanted_entries_are_kept() {
+        let limits = Limits::default();
+        let text = "Kind: A\nspec:\n  kind: B\n  list:\n  - a: [b]\n  text: |\n    c\nmetadata:\n  name: d\n  labels: {e: f}\nkind: G\n";
         assert_eq!(
-            read("a: 1\na: 2\n", &Limits::default(), Duplicates::Refuse),
-            None
+            skim(text, &limits, &["kind", "metadata"]),
+            Some(serde_json::json!({
+                "Kind": "A", "kind": "G", "metadata": {"name": "d", "labels": {"e": "f"}},
+            }))
         );
+        // What is left out must be valid all the same, and counts.
+        for text in ["kind: A\nspec: {a\n", "kind: A\nspec: .inf\n"] {
+            assert_eq!(skim(text, &limits, &["kind"]), None, "{text:?}");
+        }
+        let few = Limits { nodes: 6, ..limits };
+        assert!(skim("kind: A\nspec:\n- a\n", &few, &["kind"]).is_some());
+        assert_eq!(skim("kind: A\nspec:\n- a\n- b\n", &few, &["kind"]), None);
     }
 
     #[test]
     fn damaged_documents_are_read_as_the_scanner_does() {
         let pieces = [
             "\n", " ", "  ", "- ", "-", ": ", ":", "|", "|-\n", "#", " # c\n", "'", "\"", "{}",
-            "[]", "a", "a: b\n", "~", "1", ".", "+", "|+\n", "---\n", "\n\n",
+            "[]", "a", "a: b\n", "~", "1", ".", "+", "|+\n", "---\n", "\n\n", "{", "}", "[", "]",
+            ",", ", ", "{a: ", "[b, ",
         ];
         let mut state = 1_u64;
         let mut below = |limit: usize| {

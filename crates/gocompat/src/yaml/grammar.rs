@@ -42,6 +42,9 @@ pub(super) trait Handler<'t> {
 const YAML_TAGS: &str = "tag:yaml.org,2002:";
 /// The non-specific tag `!`.
 const NO_TAG: &str = "!";
+/// Every tag with its handle gets a copy of the prefix.
+const MAX_TAG_PREFIX: usize = 256;
+const LONG_TAG_PREFIX: &str = "the prefix of a %TAG directive is longer than 256 bytes";
 const NO_CONTENT: &str = "did not find expected node content";
 
 struct Grammar<'t, 'h> {
@@ -155,6 +158,9 @@ impl<'t> Grammar<'t, '_> {
                 Token::Version(1, 1) => version = true,
                 Token::Version(..) => return self.fail(at, "found incompatible YAML document"),
                 Token::TagDirective { handle, prefix } => {
+                    if prefix.len() > MAX_TAG_PREFIX {
+                        return self.fail(at, LONG_TAG_PREFIX);
+                    }
                     let tag = (handle.clone(), prefix.clone());
                     if self.tags.insert(tag.0, tag.1).is_some() {
                         return self.fail(at, "found duplicate %TAG directive");
@@ -293,7 +299,7 @@ impl<'t> Grammar<'t, '_> {
                     of_scanner: false,
                 }))
                 .expect_err("it is one");
-            error.message = format!("exceeded max depth of {}", self.max_depth);
+            error.too_deep(self.max_depth);
             return Err(error);
         }
         self.depth += 1;

@@ -9,6 +9,7 @@
 
 mod blocks;
 mod build;
+mod copies;
 mod cursor;
 mod emit;
 mod everyday;
@@ -22,7 +23,9 @@ mod times;
 pub mod tree;
 mod words;
 
-pub use emit::{marshal, shortest_float, to_string, to_string_v3, to_string_v3_wide};
+pub use emit::{
+    marshal, shortest_float, to_string, to_string_v3, to_string_v3_wide, to_string_within,
+};
 pub use split::{Chunk, decode_text, split_documents};
 
 use serde::{Deserialize, Serialize};
@@ -40,6 +43,8 @@ pub struct Limits {
     pub nodes: usize,
     /// Nodes created by aliases in one document.
     pub aliases: usize,
+    /// About the memory that anchors and aliases of one input may take, in bytes.
+    pub copied_bytes: usize,
     /// Documents in one input.
     pub documents: usize,
 }
@@ -51,6 +56,7 @@ impl Default for Limits {
             depth: 200,
             nodes: 4_000_000,
             aliases: 400_000,
+            copied_bytes: 64 << 20,
             documents: 20_000,
         }
     }
@@ -75,18 +81,50 @@ pub struct YamlError {
     pub message: String,
     /// The line that go-yaml reports; 0 if it reports none.
     go_line: u32,
-    /// Whether a map has a key twice. go-yaml goes on to the end then and reports all of them.
-    repeated: bool,
+    kind: Kind,
+}
+
+/// The kinds of errors that callers or the wording distinguish.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Kind {
+    #[default]
+    Other,
+    /// A map has a key twice. go-yaml goes on to the end then and reports all of them.
+    RepeatedKey,
+    /// Valid YAML that JSON cannot represent, which go-yaml itself does not report.
+    NotJson,
+    /// Nested deeper than [`Limits::depth`], which differs from go-yaml's limit.
+    TooDeep,
 }
 
 impl YamlError {
+    /// Whether the only fault is that maps have keys twice, which [`Duplicates::LastWins`] permits.
+    pub fn is_repeated_key(&self) -> bool {
+        self.kind == Kind::RepeatedKey
+    }
+
+    /// Whether it is valid YAML that JSON cannot represent.
+    pub fn is_not_json(&self) -> bool {
+        self.kind == Kind::NotJson
+    }
+
+    /// Whether it exceeds [`Limits::depth`].
+    pub fn is_too_deep(&self) -> bool {
+        self.kind == Kind::TooDeep
+    }
+
+    fn too_deep(&mut self, limit: usize) {
+        self.kind = Kind::TooDeep;
+        self.message = format!("exceeded max depth of {limit}");
+    }
+
     pub(crate) fn at(line: usize, column: usize, message: impl Into<String>) -> Self {
         Self {
             line,
             column,
             message: message.into(),
             go_line: 0,
-            repeated: false,
+            kind: Kind::Other,
         }
     }
 }
@@ -141,8 +179,30 @@ pub fn parse_document(
     parse_chunk(&chunk, &mut budget, duplicates).map(|(value, _)| value)
 }
 
-/// Parses one chunk of [`split_documents`] and subtracts its cost from `budget.nodes`. Returns the
-/// value and its first line.
+/// Parses the first document of a text as [`parse_document`] does, for a caller that needs only the
+/// entries with these names of its map, whatever the case of their letters: others may be missing.
+/// What anchors and aliases copy is subtracted from `budget.copied_bytes`, also after an error.
+pub fn parse_entries(
+    input: impl AsRef<[u8]>,
+    budget: &mut Limits,
+    names: &[&str],
+) -> Result<Value, YamlError> {
+    let text = decode_text(input.as_ref(), budget)?;
+    if let Some(found) = everyday::skim(&text, budget, names) {
+        return Ok(found);
+    }
+    let mut own = *budget;
+    let chunk = Chunk {
+        text: Cow::Borrowed(&text),
+        line: 1,
+    };
+    let scanned = build::scanned(&chunk, &mut own, Duplicates::LastWins);
+    budget.copied_bytes = own.copied_bytes;
+    scanned.map(|(value, _)| value)
+}
+
+/// Parses one chunk of [`split_documents`] and subtracts its cost from `budget.nodes` and
+/// `budget.copied_bytes`. Returns the value and its first line.
 pub fn parse_chunk(
     chunk: &Chunk<'_>,
     budget: &mut Limits,

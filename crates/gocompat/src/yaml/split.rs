@@ -31,6 +31,9 @@ pub fn decode_text<'a>(input: &'a [u8], limits: &Limits) -> Result<Cow<'a, str>,
         [0xEF, 0xBB, 0xBF, rest @ ..] => Cow::Borrowed(utf8(rest)?),
         _ => Cow::Borrowed(utf8(input)?),
     };
+    if all_bytes(&text, is_plain) {
+        return Ok(text);
+    }
     match text.char_indices().find(|(_, c)| is_forbidden(*c)) {
         None => Ok(text),
         Some((at, _)) => {
@@ -59,6 +62,19 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, YamlError> {
     char::decode_utf16(units)
         .collect::<Result<String, _>>()
         .map_err(|_| YamlError::at(1, 1, "invalid UTF-16"))
+}
+
+/// Whether all bytes of a text fit. Blocks are compared without a way out, which compilers turn
+/// into comparisons of many bytes at once.
+pub(super) fn all_bytes(text: &str, fits: impl Fn(u8) -> bool) -> bool {
+    text.as_bytes()
+        .chunks(64)
+        .all(|block| block.iter().fold(true, |all, b| all & fits(*b)))
+}
+
+/// A printable ASCII character, a tab or a line break.
+fn is_plain(b: u8) -> bool {
+    (b.wrapping_sub(b' ') < 95) | (b == b'\n') | (b == b'\t') | (b == b'\r')
 }
 
 fn is_forbidden(c: char) -> bool {
@@ -234,7 +250,18 @@ mod tests {
             decode_text(b"a: 1\nb: \xFF", &limits),
             Err(YamlError::at(2, 4, "invalid UTF-8"))
         );
-        assert!(decode_text(b"a: \x01", &limits).is_err());
+        for forbidden in [
+            "a: \x01".to_owned(),
+            format!("{}\x7f", "a".repeat(100)),
+            "\u{e9}\x0b".to_owned(),
+        ] {
+            assert!(decode_text(forbidden.as_bytes(), &limits).is_err());
+        }
+        let plain = format!("{}\t\r\n~ \u{e9}", "a".repeat(100));
+        assert_eq!(
+            decode_text(plain.as_bytes(), &limits),
+            Ok(Cow::Borrowed(plain.as_str()))
+        );
         assert!(decode_text(b"abc", &Limits { bytes: 2, ..limits }).is_err());
     }
 }

@@ -4,6 +4,7 @@
 //! Main functions: [`first_node`], [`resolve_v3`] and [`style_v3`]. For tools that change a document
 //! node by node. An alias is a copy of what it stands for; merge keys are left as they are.
 
+use super::copies::Copies;
 use super::cursor::Mark;
 use super::grammar::{self, Event, Handler, Properties};
 use super::resolve;
@@ -139,14 +140,16 @@ pub struct Node {
 }
 
 /// Reads the first document of a text; `None` if there is none. What the document costs is taken
-/// from `budget.nodes`.
+/// from `budget.nodes` and `budget.copied_bytes`.
 pub fn first_node(text: &str, budget: &mut Limits) -> Result<Option<Node>, YamlError> {
     let mut builder = Builder {
         limits: *budget,
+        copies: Copies::new(budget.copied_bytes),
         ..Builder::default()
     };
     grammar::first_document(text, budget, &mut builder)?;
     budget.nodes = budget.nodes.saturating_sub(builder.count);
+    budget.copied_bytes = budget.copied_bytes.saturating_sub(builder.copies.used);
     Ok(builder.root)
 }
 
@@ -155,10 +158,19 @@ struct Builder<'t> {
     limits: Limits,
     open: Vec<Open<'t>>,
     /// `None`: still open.
-    anchors: HashMap<&'t str, Option<(Node, usize)>>,
+    anchors: HashMap<&'t str, Option<Anchored>>,
     count: usize,
     aliased: usize,
+    copies: Copies,
     root: Option<Node>,
+}
+
+/// A finished node that aliases can stand for.
+struct Anchored {
+    node: Node,
+    /// The number of nodes in it.
+    count: usize,
+    bytes: usize,
 }
 
 struct Open<'t> {
@@ -182,13 +194,18 @@ impl<'t> Handler<'t> for Builder<'t> {
                 let mut node = scalar(text.into_owned(), &properties, implicit);
                 node.folded = folded;
                 if let Some(name) = properties.anchor {
-                    self.anchors.insert(name, Some((node.clone(), 1)));
+                    let anchored = Anchored {
+                        node: node.clone(),
+                        count: 1,
+                        bytes: memory(&node),
+                    };
+                    self.anchors.insert(name, Some(anchored));
                 }
                 self.put(node);
             }
             Event::List(properties) => self.begin(properties, false),
             Event::Map(properties) => self.begin(properties, true),
-            Event::End => self.end(),
+            Event::End => self.end(at)?,
             Event::Alias(name) => self.alias(name, at)?,
         }
         if self.count > self.limits.nodes {
@@ -242,9 +259,9 @@ impl<'t> Builder<'t> {
         });
     }
 
-    fn end(&mut self) {
+    fn end(&mut self, at: Mark) -> Result<(), YamlError> {
         let Some(open) = self.open.pop() else {
-            return;
+            return Ok(());
         };
         let tagged = open.tag.is_some();
         let default = if open.map { "!!map" } else { "!!seq" };
@@ -266,29 +283,38 @@ impl<'t> Builder<'t> {
             content,
         };
         if let Some(name) = open.anchor {
-            let cost = self.count - open.count_before;
-            self.anchors.insert(name, Some((node.clone(), cost)));
+            let bytes = memory(&node);
+            self.copies.take(bytes, at, 0)?;
+            let anchored = Anchored {
+                node: node.clone(),
+                count: self.count - open.count_before,
+                bytes,
+            };
+            self.anchors.insert(name, Some(anchored));
         }
         self.put(node);
+        Ok(())
     }
 
     fn alias(&mut self, name: &str, at: Mark) -> Result<(), YamlError> {
         let Some(known) = self.anchors.get(name) else {
             return Err(error(at, format!("unknown anchor '{name}' referenced")));
         };
-        let Some((node, cost)) = known else {
+        let Some(anchored) = known else {
             return Err(error(at, format!("anchor '{name}' value contains itself")));
         };
-        self.count += cost;
-        self.aliased += cost;
+        self.count += anchored.count;
+        self.aliased += anchored.count;
         if self.aliased > self.limits.aliases {
             return Err(error(at, "document contains excessive aliasing"));
         }
-        if self.open.len() + depth(node) > self.limits.depth {
-            let most = self.limits.depth;
-            return Err(error(at, format!("exceeded max depth of {most}")));
+        if self.open.len() + depth(&anchored.node) > self.limits.depth {
+            let mut error = error(at, "");
+            error.too_deep(self.limits.depth);
+            return Err(error);
         }
-        let node = node.clone();
+        self.copies.take(anchored.bytes, at, 0)?;
+        let node = anchored.node.clone();
         self.put(node);
         Ok(())
     }
@@ -299,6 +325,19 @@ impl<'t> Builder<'t> {
             None => self.root = Some(node),
         }
     }
+}
+
+/// The memory of a node, about.
+fn memory(node: &Node) -> usize {
+    let content = match &node.content {
+        Content::Scalar(text) => text.len(),
+        Content::List(items) => items.iter().map(memory).sum(),
+        Content::Map(entries) => entries
+            .iter()
+            .map(|(key, value)| memory(key) + memory(value))
+            .sum(),
+    };
+    size_of::<Node>() + node.tag.len() + content
 }
 
 fn depth(node: &Node) -> usize {

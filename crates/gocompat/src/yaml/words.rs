@@ -8,7 +8,7 @@ use serde_json::Value;
 impl YamlError {
     /// The text of go-yaml v2, with its line number.
     pub fn go_text(&self) -> String {
-        if self.repeated {
+        if self.is_repeated_key() {
             format!("unmarshal errors:\n  line {}: {}", self.line, self.message)
         } else if self.go_line == 0 {
             self.message.clone()
@@ -20,13 +20,8 @@ impl YamlError {
     /// The text of sigs.k8s.io/yaml, which parses YAML as JSON. go-yaml does not report errors that
     /// only concern JSON.
     pub fn json_text(&self) -> String {
-        let by_go_yaml =
-            !self.message.starts_with("json: ") && !self.message.starts_with("unsupported map key");
-        format!(
-            "error converting YAML to JSON: {}{}",
-            if by_go_yaml { "yaml: " } else { "" },
-            self.go_text()
-        )
+        let source = if self.is_not_json() { "" } else { "yaml: " };
+        format!("error converting YAML to JSON: {source}{}", self.go_text())
     }
 }
 

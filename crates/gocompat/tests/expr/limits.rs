@@ -70,6 +70,63 @@ fn hostile_programs_are_refused() {
     }
 }
 
+/// Lists share their content, so a short program makes one that would be endless if it were
+/// printed, compared or flattened.
+#[test]
+fn what_values_share_is_counted_as_often_as_it_is_there() {
+    let table = [
+        ("toJSON(reduce(1..40, [#acc, #acc], 1))", "too much data"),
+        ("flatten(reduce(1..40, [#acc, #acc], [1]))", "too much data"),
+        (
+            "reduce(1..40, [{\"a\": #acc, \"b\": #acc}], 1)",
+            "too much data",
+        ),
+        (
+            "let a = repeat(\"x\", 500000); toJSON(map(1..1000, a))",
+            "too much data",
+        ),
+        (
+            "let a = repeat(\"x\", 500000); string(map(1..100, a))",
+            "too much text",
+        ),
+        (
+            "let a = repeat(\"x\", 500000); toJSON(map(1..100, a))",
+            "too much text",
+        ),
+        (
+            "join(map(1..100000, \"a\"), repeat(\"x\", 500000))",
+            "too much text",
+        ),
+        (
+            "split(reduce(1..20, #acc + #acc, \"aaaaaaaa\"), \"\")",
+            "memory budget exceeded",
+        ),
+        (
+            "let d = reduce(1..19, [#acc, #acc], 1); all(1..20, d == d)",
+            "too many steps",
+        ),
+        (
+            "let d = reduce(1..19, [#acc, #acc], 1); all(1..20, max(d) == 1)",
+            "too many steps",
+        ),
+    ];
+    for (code, why) in table {
+        let ended = end(code);
+        assert!(
+            ended.as_ref().is_err_and(|error| error.contains(why)),
+            "{code}: {ended:?}"
+        );
+    }
+    for code in [
+        "toJSON(reduce(1..8, [#acc, #acc], 1))",
+        "join(map(1..1000, \"a\"), \", \")",
+        "len(split(repeat(\"a\", 1000), \"\"))",
+        "len(flatten([list, [list, list]]))",
+    ] {
+        assert!(end(code).is_ok(), "{code}: {:?}", end(code));
+    }
+}
+
 #[test]
 fn long_programs_within_the_limits_run() {
     for code in [

@@ -17,6 +17,23 @@ fn end(source: &str) -> Result<usize, String> {
 }
 
 #[test]
+fn a_text_that_is_no_json_is_told_from_one_with_more_behind_it() {
+    for (text, want) in [
+        (
+            "[1,]",
+            r#"fromjson cannot be applied to "[1,]": invalid character ']' looking for beginning of value"#,
+        ),
+        ("1 2", r#"fromjson cannot be applied to: string ("1 2")"#),
+        (
+            "[1] x",
+            r#"fromjson cannot be applied to: string ("[1] x")"#,
+        ),
+    ] {
+        assert_eq!(end(&format!("{text:?} | fromjson")), Err(want.to_owned()));
+    }
+}
+
+#[test]
 fn regular_expressions_end() {
     assert_eq!(end(".text | test(\"(a+)+$\")"), Ok(1));
     assert_eq!(end(".text | test(\"(a|aa)+$\")"), Ok(1));

@@ -53,7 +53,7 @@ fn functions_that_execute_templates_nest_without_native_stack() {
                 name: "t".into(),
                 data: call.take(0),
                 then: Box::new(|_, result| {
-                    result.map(|out| String::from_utf8_lossy(&out).into_owned().into())
+                    result.map(|out| String::from_utf8_lossy(out).into_owned().into())
                 }),
             })
         }),

@@ -3,6 +3,7 @@
 //! any number of further ones.
 
 mod limits;
+mod output;
 mod replay;
 mod world;
 

@@ -280,7 +280,7 @@ pub fn universe(j: &serde_json::Value) -> Value {
 /// How deep each template is nested in itself.
 pub type Included = HashMap<Vec<u8>, usize>;
 
-fn bytes_of(result: Result<Vec<u8>, Error>) -> Result<Value, Error> {
+fn bytes_of(result: Result<&[u8], Error>) -> Result<Value, Error> {
     result.map(|out| Value::String(Str::from(out)))
 }
 

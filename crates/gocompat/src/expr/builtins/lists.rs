@@ -26,7 +26,8 @@ pub(super) fn call(function: Builtin, args: &[Value], machine: &mut Machine<'_>)
         Builtin::Uniq => {
             let mut unique: Vec<Value> = Vec::new();
             for item in items(list, "uniq")? {
-                machine.steps(unique.len() as u64)?;
+                let each = 1 + item.weight() / 1024;
+                machine.steps((unique.len() as u64).saturating_mul(each))?;
                 if !unique.iter().any(|one| equal(&item, one)) {
                     unique.push(item);
                 }
@@ -44,6 +45,7 @@ pub(super) fn call(function: Builtin, args: &[Value], machine: &mut Machine<'_>)
         }
         Builtin::Flatten => {
             let mut flat = Vec::new();
+            machine.steps(list.weight() / 64)?;
             flatten(items(list, "flatten")?, 0, &mut flat)?;
             machine.elements(flat.len())?;
             Ok(Value::list(flat))

@@ -53,7 +53,7 @@ fn from_pairs(value: &Value) -> Out {
     let mut entries = std::collections::BTreeMap::new();
     for pair in items {
         let Value::List(list) = pair else {
-            let shown = super::super::print::display(pair);
+            let shown = super::super::print::shown(pair);
             return fails(format!("invalid pair {shown}"));
         };
         let [key, value] = list.items.as_slice() else {
@@ -61,8 +61,5 @@ fn from_pairs(value: &Value) -> Out {
         };
         entries.insert(key.key()?, value.clone());
     }
-    Ok(Value::Map(Rc::new(Map {
-        kind: MapKind::Any,
-        entries,
-    })))
+    Ok(Value::Map(Rc::new(Map::new(MapKind::Any, entries))))
 }

@@ -81,7 +81,7 @@ impl Builtin {
 /// Calls a function without a predicate. The checker has counted the arguments.
 pub(super) fn call(function: Builtin, args: &[Value], machine: &mut Machine<'_>) -> Out {
     use Builtin as B;
-    match function {
+    let value = match function {
         B::Len
         | B::First
         | B::Last
@@ -111,10 +111,17 @@ pub(super) fn call(function: Builtin, args: &[Value], machine: &mut Machine<'_>)
         | B::BitShl
         | B::BitShr
         | B::BitUshr
-        | B::BitNot => numbers::call(function, args),
+        | B::BitNot => {
+            // Of lists, all numbers in them are taken.
+            for arg in args {
+                machine.steps(arg.weight() / 64)?;
+            }
+            numbers::call(function, args)
+        }
         B::Now | B::Duration | B::Date | B::Timezone => times::call(function, args, machine.clock),
         _ => strings::call(function, args, machine),
-    }
+    }?;
+    machine.weighed(value)
 }
 
 /// An argument; nil if it is missing.

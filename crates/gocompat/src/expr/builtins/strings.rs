@@ -26,7 +26,10 @@ fn value(function: Builtin, args: &[Value], machine: &mut Machine<'_>) -> Out {
     let text = |index: usize| arg(args, index).as_text();
     Ok(match function {
         Builtin::Type => type_name(arg(args, 0)).into(),
-        Builtin::String => Value::Str(print::bytes(arg(args, 0)).into()),
+        Builtin::String => {
+            machine.room_to_print(arg(args, 0))?;
+            Value::Str(print::bytes(arg(args, 0)).into())
+        }
         Builtin::Trim => match args {
             [_] => text(0)?.trim().into(),
             _ => {
@@ -48,7 +51,10 @@ fn value(function: Builtin, args: &[Value], machine: &mut Machine<'_>) -> Out {
         Builtin::Split | Builtin::SplitAfter => {
             let count = args.get(2).map_or(Ok(-1), Value::to_int)?;
             let after = function == Builtin::SplitAfter;
-            Value::strings(split(&text(0)?, &text(1)?, count, after))
+            let (whole, by) = (text(0)?, text(1)?);
+            let most = usize::try_from(count).unwrap_or(usize::MAX);
+            machine.room_for((whole.matches(by.as_str()).count() + 1).min(most))?;
+            Value::strings(split(&whole, &by, count, after))
         }
         Builtin::Replace => {
             let count = args.get(3).map_or(Ok(-1), Value::to_int)?;
@@ -60,12 +66,15 @@ fn value(function: Builtin, args: &[Value], machine: &mut Machine<'_>) -> Out {
             }
         }
         Builtin::Repeat => repeat(&text(0)?, arg(args, 1).to_int()?, machine)?,
-        Builtin::Join => join(args)?,
+        Builtin::Join => join(args, machine)?,
         Builtin::IndexOf => position(text(0)?.find(&text(1)?)),
         Builtin::LastIndexOf => position(text(0)?.rfind(&text(1)?)),
         Builtin::HasPrefix => text(0)?.starts_with(&text(1)?).into(),
         Builtin::HasSuffix => text(0)?.ends_with(&text(1)?).into(),
-        Builtin::ToJson => print::to_json(arg(args, 0))?.into(),
+        Builtin::ToJson => {
+            machine.room_to_print(arg(args, 0))?;
+            print::to_json(arg(args, 0))?.into()
+        }
         Builtin::FromJson => {
             let budget = Budget::new(Limits {
                 steps: 4_000_000,
@@ -141,7 +150,7 @@ fn repeat(text: &str, count: i64, machine: &mut Machine<'_>) -> Out {
     Ok(text.repeat(count).into())
 }
 
-fn join(args: &[Value]) -> Out {
+fn join(args: &[Value], machine: &Machine<'_>) -> Out {
     let glue = args
         .get(1)
         .map_or(Ok(Str::default()), |glue| glue.as_str().cloned())?;
@@ -160,6 +169,13 @@ fn join(args: &[Value]) -> Out {
         .iter()
         .map(|item| item.as_str().map(Str::as_bytes))
         .collect::<Out<_>>()?;
+    let between = glue.len().saturating_mul(parts.len());
+    machine.room(
+        parts
+            .iter()
+            .map(|part| part.len())
+            .fold(between, usize::saturating_add),
+    )?;
     Ok(Value::Str(parts.join(glue.as_bytes()).into()))
 }
 

@@ -13,6 +13,7 @@ use crate::{
     sprig::json_read,
 };
 use num_bigint::{BigInt, Sign};
+use serde::Deserialize as _;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -172,12 +173,13 @@ fn magnitude(value: &Val) -> Option<Val> {
 }
 
 fn from_json(value: &Val, text: &str) -> Out {
-    match serde_json::from_str::<Value>(text) {
-        Ok(parsed) => Ok(Val::from(&parsed)),
+    let mut reader = serde_json::Deserializer::from_str(text);
+    match Value::deserialize(&mut reader) {
+        Ok(parsed) if reader.end().is_ok() => Ok(Val::from(&parsed)),
+        // The message does not mention text after a value.
+        Ok(_) => refuses("fromjson", value),
         Err(e) if e.is_eof() && text.trim().is_empty() => fails_on("fromjson", value, "EOF"),
         Err(e) if e.is_eof() => fails_on("fromjson", value, "unexpected EOF"),
-        // The message does not mention text after a value.
-        Err(e) if e.to_string().starts_with("trailing") => refuses("fromjson", value),
         Err(e) => fails_on(
             "fromjson",
             value,

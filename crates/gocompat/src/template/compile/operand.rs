@@ -19,7 +19,7 @@ impl Builder {
         piped: bool,
     ) {
         let bytes = input.nodes.slice(name);
-        let name = String::from_utf8_lossy(bytes);
+        let name = super::super::unicode::lossy(bytes);
         let Some(index) = input.functions.find(bytes) else {
             return self.fail(
                 Some(node),
@@ -103,7 +103,7 @@ impl Builder {
                 Some(literal) => self.ops.push(Op::BoundLiteral {
                     at: *arg,
                     index,
-                    literal,
+                    literal: Box::new(literal),
                 }),
                 None => {
                     // What it is checked for is known with the method.
@@ -168,7 +168,7 @@ fn literal(nodes: &Nodes, node: Id) -> Option<Literal> {
     match nodes.get(node) {
         Node::Nil => Some(Literal::Nil),
         Node::Bool(value) => Some(Literal::Bool(*value)),
-        Node::Number(number, _) => Some(Literal::Number(*number)),
+        Node::Number(number, _) => Some(Literal::Number(**number)),
         Node::String(_, text) => Some(Literal::String(text.clone())),
         _ => None,
     }

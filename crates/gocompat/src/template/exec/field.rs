@@ -4,6 +4,7 @@ use super::super::code::{Base, Op, Template};
 use super::super::compile::typed;
 use super::super::function::{Body, Slot};
 use super::super::node::{Id, Node, Nodes, Range};
+use super::super::unicode::lossy;
 use super::super::value::Value;
 use super::{Bound, Done, Fault, Machine, MissingKey, call, quoted};
 
@@ -107,7 +108,7 @@ impl Machine<'_> {
         node: Id,
     ) -> Result<Slot, Fault> {
         let bytes = nodes.slice(name);
-        let text = || String::from_utf8_lossy(bytes);
+        let text = || lossy(bytes);
         match &receiver.value {
             Value::Nil if receiver.boxed => Err(Fault::Here(format!(
                 "nil pointer evaluating interface {{}}.{}",
@@ -119,8 +120,9 @@ impl Machine<'_> {
             ))),
             Value::Nil => Ok(Slot::default()),
             Value::Object(object) => {
-                if let Some(function) = object.method(&text()) {
-                    function.arity(&text(), 0, false).map_err(Fault::Here)?;
+                let text = text();
+                if let Some(function) = object.method(&text) {
+                    function.arity(&text, 0, false).map_err(Fault::Here)?;
                     let target = call::Target {
                         function: *function,
                         receiver: receiver.value.clone(),
@@ -130,16 +132,15 @@ impl Machine<'_> {
                     };
                     return self.call_at_once(target);
                 }
-                if let Some(value) = object.field(&text()) {
+                if let Some(value) = object.field(&text) {
                     let boxed = matches!(value, Value::Nil);
                     return Ok(Slot { value, boxed });
                 }
                 match object.underlying() {
                     Some(inner @ Value::Map(_)) => self.entry(&inner, bytes),
-                    None if object.fields().iter().any(|(own, _)| *own == text()) => {
+                    None if object.fields().iter().any(|(own, _)| *own == text) => {
                         Err(Fault::Here(format!(
-                            "{} is an unexported field of struct type {}",
-                            text(),
+                            "{text} is an unexported field of struct type {}",
                             receiver.static_type()
                         )))
                     }
@@ -179,7 +180,7 @@ impl Machine<'_> {
     ) -> Done {
         let receiver = self.pop();
         let bytes = template.nodes.slice(name);
-        let text = String::from_utf8_lossy(bytes);
+        let text = lossy(bytes);
         if receiver.is_invalid() && self.missing_key != MissingKey::Error {
             if given.1 {
                 self.pop();

@@ -33,7 +33,11 @@ pub fn format_float(number: f64, format: u8, precision: Option<usize>) -> String
     } else {
         text
     };
-    format!("{sign}{text}")
+    if sign.is_empty() {
+        text
+    } else {
+        format!("{sign}{text}")
+    }
 }
 
 fn fixed(size: f64, precision: Option<usize>) -> String {
@@ -71,6 +75,10 @@ fn exponent_text(exponent: i32) -> String {
 fn general(size: f64, precision: Option<usize>) -> String {
     if size == 0.0 {
         return "0".into();
+    }
+    // Most numbers of values are small and whole.
+    if precision.is_none() && size < 1e6 && size.fract() == 0.0 {
+        return format!("{size:.0}");
     }
     let text = match precision {
         None => format!("{size:e}"),

@@ -23,8 +23,15 @@ pub fn quoted(text: &str) -> String {
 fn quote_with(text: &[u8], mark: u8, ascii: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 2);
     out.push(mark);
+    let stands_for_itself = |b: &u8| matches!(b, b' '..=b'~') && *b != mark && *b != b'\\';
     let mut rest = text;
-    while !rest.is_empty() {
+    loop {
+        let plain = rest.iter().take_while(|b| stands_for_itself(b)).count();
+        out.extend_from_slice(&rest[..plain]);
+        rest = &rest[plain..];
+        if rest.is_empty() {
+            break;
+        }
         let (rune, width) = decode(rest);
         if width == 1 && !rune.is_ascii() {
             out.extend(format!("\\x{:02x}", rest[0]).bytes());

@@ -151,9 +151,13 @@ impl Parser<'_> {
             let token = self.next();
             fields.push(range(token.pos + 1, token.end));
         }
+        // The start of the chain is of no use by itself: its node becomes that of the whole.
+        if let Node::Field(names) | Node::Variable(names) = self.nodes.get_mut(term) {
+            names.append(&mut fields);
+            self.nodes.set_pos(term, first.pos);
+            return Ok(Some(term));
+        }
         let node = match self.nodes.get(term) {
-            Node::Field(names) => Node::Field([names.as_slice(), &fields].concat()),
-            Node::Variable(names) => Node::Variable([names.as_slice(), &fields].concat()),
             Node::Bool(_) | Node::String(..) | Node::Number(..) | Node::Nil | Node::Dot => {
                 let words = quoted(&self.nodes.write(term));
                 return self.error(format!("unexpected . after term {words}"));
@@ -195,7 +199,7 @@ impl Parser<'_> {
             Kind::CharConstant | Kind::Complex | Kind::Number => {
                 let number = self.number(&token);
                 match number {
-                    Ok(number) => Node::Number(number, whole),
+                    Ok(number) => Node::Number(Box::new(number), whole),
                     Err(why) => return self.error(why),
                 }
             }
