@@ -53,6 +53,10 @@ pub trait SourceFiles: Send + Sync {
     fn kind(&self, path: &str) -> Result<Option<FileKind>, FileError>;
     /// The content of a file, or None if there is no such file.
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, FileError>;
+    /// The same of a file that was just found to have so many bytes.
+    fn read_found(&self, path: &str, _size: u64) -> Result<Option<Vec<u8>>, FileError> {
+        self.read(path)
+    }
     /// The entries of a folder sorted by name, or None if there is no such folder.
     fn list(&self, path: &str) -> Result<Option<Vec<FileEntry>>, FileError>;
     /// The path with links followed, which begins with `../` if it leads out of the source; None if
@@ -168,6 +172,6 @@ pub(crate) fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() {
         name.to_owned()
     } else {
-        format!("{folder}/{name}")
+        [folder, "/", name].concat()
     }
 }

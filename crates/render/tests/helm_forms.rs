@@ -372,3 +372,92 @@ fn the_linter_tells_every_key_that_occurs_twice() {
         )
     );
 }
+
+#[test]
+fn a_template_of_a_subchart_that_is_switched_off_is_not_found_in_the_next_render() {
+    let about = about("v2") + "dependencies:\n- {name: b, version: 1.0.0, condition: b.enabled}\n";
+    let files = MemoryFiles::new([
+        ("Chart.yaml", about.as_str()),
+        ("values.yaml", "b: {enabled: true}\n"),
+        ("templates/t.yaml", "kind: {{ include \"shared\" . }}\n"),
+        (
+            "charts/b/Chart.yaml",
+            "apiVersion: v2\nname: b\nversion: 1.0.0\n",
+        ),
+        (
+            "charts/b/templates/_shared.tpl",
+            "{{ define \"shared\" }}X{{ end }}",
+        ),
+    ]);
+    let limits = Limits::default();
+    let loaded = Chart::from_folder(&files, "", &limits).expect("a chart");
+    let chart = ParsedChart::new(loaded.chart);
+    let render = |enabled: bool| {
+        let user = json!({"b": {"enabled": enabled}});
+        let rendered = chart.render(
+            user.as_object().expect("a map"),
+            &RenderOptions::new(Arc::new(sources)),
+            &limits,
+        );
+        rendered.map(|rendered| rendered.manifests[0].kind.clone())
+    };
+    for _ in 0..2 {
+        assert_eq!(render(true), Ok("X".to_owned()));
+        let error = render(false).expect_err("nothing defines it").to_string();
+        assert!(error.contains("no template \"shared\""), "{error}");
+    }
+}
+
+#[test]
+fn templates_that_are_parsed_ahead_render_as_the_others() {
+    let files = |broken: &'static str| {
+        MemoryFiles::new([
+            ("Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n"),
+            ("templates/_own.tpl", "{{ define \"own\" }}A{{ end }}"),
+            (
+                "templates/t.yaml",
+                "kind: {{ include \"own\" . }}{{ include \"b\" . }}\n",
+            ),
+            (
+                "charts/b/Chart.yaml",
+                "apiVersion: v2\nname: b\nversion: 1.0.0\ntype: library\n",
+            ),
+            ("charts/b/templates/_b.tpl", "{{ define \"b\" }}B{{ end }}"),
+            ("charts/b/templates/x.yaml", "{{ no template"),
+            ("templates/u.yaml", broken),
+        ])
+    };
+    let limits = Limits::default();
+    let chart = |broken: &'static str| {
+        let loaded = Chart::from_folder(&files(broken), "", &limits).expect("a chart");
+        ParsedChart::new(loaded.chart)
+    };
+    let render = |chart: &ParsedChart| {
+        let options = RenderOptions::new(Arc::new(sources));
+        let rendered = chart.render(&Map::new(), &options, &limits);
+        rendered.map(|rendered| rendered.manifests[0].kind.clone())
+    };
+    for broken in ["", "{{ if }}"] {
+        let wanted = render(&chart(broken));
+        assert_eq!(wanted.is_ok(), broken.is_empty(), "{wanted:?}");
+        let asked = std::cell::Cell::new(0);
+        for enough in [0, 2, 100] {
+            let chart = chart(broken);
+            asked.set(0);
+            chart.parse_ahead(&|| asked.replace(asked.get() + 1) == enough);
+            assert_eq!(asked.get(), 4.min(enough + 1));
+            assert_eq!(render(&chart), wanted);
+        }
+        // Also at the same time, whichever thread is first.
+        for _ in 0..20 {
+            let chart = chart(broken);
+            let rendered = std::thread::scope(|scope| {
+                let parser = scope.spawn(|| chart.parse_ahead(&|| false));
+                let rendered = render(&chart);
+                parser.join().expect("it parses or stops");
+                rendered
+            });
+            assert_eq!(rendered, wanted);
+        }
+    }
+}

@@ -3,7 +3,8 @@
 
 use serde_json::Map;
 use std::sync::Arc;
-use tiphys_gocompat::template;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tiphys_gocompat::{template, yaml};
 use tiphys_render::MemoryFiles;
 use tiphys_render::helm::chart::Chart;
 use tiphys_render::helm::{Deadline, HelmError, Limits, RenderOptions, Sources, render_chart};
@@ -105,41 +106,94 @@ fn inclusions_of_themselves_end_as_in_helm() {
     assert!(rendered(r#"a: {{ regexMatch "((a{1,1000}){1,1000}){1,1000}" "a" }}"#).is_ok());
 }
 
+/// A render whose time is over after so many looks at the clock, and how often it looked.
+fn timed(template: &str, looks: usize) -> (Result<usize, HelmError>, usize) {
+    let files = MemoryFiles::new([
+        ("Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n"),
+        ("templates/t.yaml", template),
+    ]);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = asked.clone();
+    let deadline = Deadline {
+        limit: std::time::Duration::from_secs(7),
+        hint: "",
+        passed: Arc::new(move || counted.fetch_add(1, Ordering::Relaxed) >= looks),
+    };
+    let options = RenderOptions {
+        deadline: Some(deadline),
+        ..RenderOptions::new(Arc::new(sources))
+    };
+    let chart = Chart::from_folder(&files, "", &Limits::default())
+        .expect("a chart")
+        .chart;
+    let rendered = render_chart(chart, &Map::new(), &options, &Limits::default());
+    (
+        rendered.map(|rendered| rendered.manifests.len()),
+        asked.load(Ordering::Relaxed),
+    )
+}
+
 /// Steps are charged the same on every machine; the caller provides the time.
 #[test]
 fn a_render_ends_when_its_time_is_over() {
-    let files = MemoryFiles::new([
-        ("Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n"),
-        (
-            "templates/t.yaml",
-            r#"{{ range until 1000 }}{{ $_ := genCA "ca" 1 }}{{ end }}"#,
-        ),
-    ]);
-    let render = |questions: usize| {
-        let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
-        let counted = asked.clone();
-        let passed =
-            move || counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= questions;
-        let deadline = Deadline {
-            limit: std::time::Duration::from_secs(7),
-            hint: "",
-            passed: Arc::new(passed),
-        };
-        let options = RenderOptions {
-            deadline: Some(deadline),
-            ..RenderOptions::new(Arc::new(sources))
-        };
-        let chart = Chart::from_folder(&files, "", &Limits::default())
-            .expect("a chart")
-            .chart;
-        let error = render_chart(chart, &Map::new(), &options, &Limits::default())
-            .expect_err("it takes too long");
-        (error, asked.load(std::sync::atomic::Ordering::Relaxed))
-    };
-    let (error, asked) = render(3);
+    let template = r#"{{ range until 1000 }}{{ $_ := genCA "ca" 1 }}{{ end }}"#;
+    let (late, asked) = timed(template, 3);
+    let error = late.expect_err("it takes too long");
     assert!(
         matches!(&error, HelmError::Limit(text) if text.contains("a/templates/t.yaml:1:") && text.contains("rendering takes more than 7 seconds")),
         "{error}"
     );
     assert_eq!(asked, 4, "it ends with the first answer that says so");
+}
+
+#[test]
+fn the_documents_that_were_rendered_are_read_within_the_same_time() {
+    let documents = "---\nkind: A\n".repeat(5);
+    let (whole, looks) = timed(&documents, usize::MAX);
+    assert_eq!(whole.expect("there is time"), 5);
+    assert!(looks > 5, "{looks}");
+    for allowed in looks - 5..looks {
+        let (late, asked) = timed(&documents, allowed);
+        let error = late.expect_err("it takes too long");
+        assert!(
+            matches!(&error, HelmError::Limit(text) if text == "rendering takes more than 7 seconds"),
+            "{error}"
+        );
+        assert_eq!(asked, allowed + 1);
+    }
+}
+
+#[test]
+fn what_the_aliases_of_all_documents_copy_counts_together() {
+    let long = "x".repeat(10_000);
+    let aliases = vec!["*a"; 60].join(", ");
+    let one = format!("kind: A\na: &a {long}\nb: [{aliases}]\n");
+    let limits = Limits {
+        yaml: yaml::Limits {
+            copied_bytes: 1 << 20,
+            ..Limits::default().yaml
+        },
+        ..Limits::default()
+    };
+    let render = |files: &[(&str, &str)]| {
+        let about = [("Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n")];
+        let files = MemoryFiles::new(about.iter().chain(files).copied());
+        let chart = Chart::from_folder(&files, "", &limits)?.chart;
+        let options = RenderOptions::new(Arc::new(sources));
+        render_chart(chart, &Map::new(), &options, &limits).map(|rendered| rendered.manifests.len())
+    };
+    let first = ("templates/a.yaml", one.as_str());
+    let rendered = render(&[first]);
+    assert_eq!(rendered.expect("600,000 bytes"), 1);
+    let both = format!("{one}---\n{one}");
+    for files in [
+        vec![("templates/a.yaml", both.as_str())],
+        vec![first, ("templates/b.yaml", one.as_str())],
+    ] {
+        let error = render(&files).expect_err("1,200,000 bytes");
+        assert!(
+            matches!(&error, HelmError::Manifest { message, .. } if message.contains("anchors and aliases copy more than")),
+            "{error}"
+        );
+    }
 }

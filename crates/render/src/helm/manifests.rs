@@ -5,7 +5,7 @@
 use super::chart::Decoder;
 use super::{HelmError, Place, log};
 use std::collections::BTreeMap;
-use tiphys_gocompat::yaml::{self, Duplicates};
+use tiphys_gocompat::{template::Deadline, yaml};
 
 /// One document of a rendered file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +86,9 @@ const EVENTS: &[&str] = &[
 /// The Go type that Helm decodes `metadata` into; error texts contain it.
 const METADATA: &str = "struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string \"json:\\\"annotations\\\"\" }";
 
+/// The fields of a document in which [`Head`] is found.
+const FIELDS: &[&str] = &["apiVersion", "kind", "metadata"];
+
 /// The fields that Helm reads of a document.
 #[derive(Default)]
 struct Head {
@@ -95,7 +98,7 @@ struct Head {
 }
 
 impl Head {
-    fn read(source: &str, text: &str, limits: &yaml::Limits) -> Result<Self, HelmError> {
+    fn read(source: &str, text: &str, budget: &mut yaml::Limits) -> Result<Self, HelmError> {
         let said = |why: String| format!("YAML parse error on {source}: {why}");
         let unreadable = |e: yaml::YamlError| HelmError::Manifest {
             message: said(e.json_text()),
@@ -107,8 +110,7 @@ impl Head {
                 column: e.column,
             }),
         };
-        let document =
-            yaml::parse_document(text, limits, Duplicates::LastWins).map_err(unreadable)?;
+        let document = yaml::parse_entries(text, budget, FIELDS).map_err(unreadable)?;
         let mut head = Self::default();
         Decoder::run("util.SimpleHead", &document, |d, key, value| match key {
             "apiversion" => d.text("apiVersion", value, &mut String::new()),
@@ -143,13 +145,15 @@ impl Head {
 pub(super) const UNKNOWN_HOOKS: &str = "skipping unknown hooks";
 
 /// Splits files, which come sorted by name, and sorts their documents. Hooks for unknown events are
-/// left out with a warning.
+/// left out with a warning. What anchors and aliases of all documents copy counts together.
 pub(super) fn sort(
     files: &BTreeMap<String, String>,
     limits: &yaml::Limits,
+    deadline: Option<&Deadline>,
     warnings: &mut Vec<String>,
 ) -> Result<(Vec<Manifest>, Vec<Hook>), HelmError> {
     let (mut manifests, mut hooks) = (Vec::new(), Vec::new());
+    let mut budget = *limits;
     for (source, content) in files {
         if source
             .rsplit('/')
@@ -159,7 +163,10 @@ pub(super) fn sort(
             continue;
         }
         for text in split(content) {
-            let head = Head::read(source, text, limits)?;
+            deadline
+                .map_or(Ok(()), Deadline::check)
+                .map_err(HelmError::Limit)?;
+            let head = Head::read(source, text, &mut budget)?;
             let (source, text) = (source.clone(), text.to_owned());
             if let Some(events) = head.annotations.get("helm.sh/hook") {
                 let unknown = format!("{UNKNOWN_HOOKS} hookTypes={}", log::text(events));
@@ -176,8 +183,8 @@ pub(super) fn sort(
             }
         }
     }
-    manifests.sort_by(|a, b| rank(&a.kind).cmp(&rank(&b.kind)));
-    hooks.sort_by(|a, b| rank(&a.kind).cmp(&rank(&b.kind)));
+    manifests.sort_by_cached_key(|manifest| rank(&manifest.kind));
+    hooks.sort_by_cached_key(|hook| rank(&hook.kind));
     Ok((manifests, hooks))
 }
 
@@ -210,10 +217,10 @@ fn hook(source: String, text: String, head: Head) -> Option<Hook> {
     })
 }
 
-fn rank(kind: &str) -> (usize, &str) {
+fn rank(kind: &str) -> (usize, String) {
     match INSTALL_ORDER.iter().position(|known| *known == kind) {
-        Some(at) => (at, ""),
-        None => (INSTALL_ORDER.len(), kind),
+        Some(at) => (at, String::new()),
+        None => (INSTALL_ORDER.len(), kind.to_owned()),
     }
 }
 

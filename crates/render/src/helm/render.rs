@@ -157,6 +157,12 @@ impl ParsedChart {
         &self.chart
     }
 
+    /// Parses templates until `is_over`, the last first: for another thread while a render, which
+    /// parses them from the first on, is under way. The render tells what is wrong with them.
+    pub fn parse_ahead(&self, is_over: &dyn Fn() -> bool) {
+        self.templates.parse_ahead(&self.chart, is_over);
+    }
+
     /// Renders the chart with the user's values.
     pub fn render(
         &self,
@@ -199,7 +205,8 @@ impl ParsedChart {
             .render(chart, values, options, &limits.templates)?;
         warnings.extend(more);
         let notes = notes(chart, &mut files);
-        let (manifests, hooks) = manifests::sort(&files, &limits.yaml, warnings)?;
+        let deadline = options.deadline.as_ref();
+        let (manifests, hooks) = manifests::sort(&files, &limits.yaml, deadline, warnings)?;
         let crds = chart
             .crds()
             .into_iter()
@@ -297,15 +304,15 @@ impl RenderedChart {
         let mut text = String::new();
         if options.include_crds {
             self.crds.iter().for_each(|(path, file)| {
-                text.push_str(&document(path, &String::from_utf8_lossy(&file.data)))
+                add_document(&mut text, path, &String::from_utf8_lossy(&file.data));
             });
         }
         self.manifests
             .iter()
-            .for_each(|m| text.push_str(&document(&m.source, &m.text)));
+            .for_each(|m| add_document(&mut text, &m.source, &m.text));
         let mut text = format!("{}\n", text.trim());
         self.shown_hooks(options)
-            .for_each(|hook| text.push_str(&document(&hook.source, &hook.text)));
+            .for_each(|hook| add_document(&mut text, &hook.source, &hook.text));
         if options.show_only.is_empty() {
             Ok(text)
         } else {
@@ -316,7 +323,17 @@ impl RenderedChart {
 
 /// A manifest as Helm prints and writes it: below a comment with its template's path.
 pub fn document(source: &str, text: &str) -> String {
-    format!("---\n# Source: {source}\n{text}\n")
+    let mut out = String::new();
+    add_document(&mut out, source, text);
+    out
+}
+
+fn add_document(out: &mut String, source: &str, text: &str) {
+    const MARK: &str = "---\n# Source: ";
+    out.reserve(MARK.len() + source.len() + text.len() + 2);
+    for part in [MARK, source, "\n", text, "\n"] {
+        out.push_str(part);
+    }
 }
 
 /// The documents whose templates match, in the order of the patterns.

@@ -5,8 +5,9 @@
 use super::config::FieldSpec;
 use super::edit_nodes::split_path;
 use super::fault::{Fault, Res, fail};
-use super::ids::{ResId, split_api_version};
+use super::ids::ResId;
 use super::tree::{Id, Kind, Tag, Tree};
+use tiphys_apimachinery::gvk::split_api_version;
 
 type Setter<'s> = &'s mut dyn FnMut(&mut Tree, Id) -> Res<()>;
 

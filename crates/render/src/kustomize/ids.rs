@@ -5,6 +5,7 @@
 
 use super::tree::{Id, Tree};
 use std::fmt;
+use tiphys_apimachinery::gvk::{join_api_version, split_api_version};
 
 /// Cluster-scoped kinds, one group and version per line.
 const CLUSTER_SCOPED: &[(&str, &[&str])] = &[
@@ -165,11 +166,7 @@ impl Gvk {
     }
 
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            self.version.clone()
-        } else {
-            format!("{}/{}", self.group, self.version)
-        }
+        join_api_version(&self.group, &self.version)
     }
 
     pub fn is_cluster_scoped(&self) -> bool {
@@ -194,10 +191,6 @@ impl Gvk {
         let (group, version) = (or(&self.group, "~G"), or(&self.version, "~V"));
         format!("{group}_{version}_{}", or(&self.kind, "~K"))
     }
-}
-
-pub(super) fn split_api_version(api_version: &str) -> (&str, &str) {
-    api_version.split_once('/').unwrap_or(("", api_version))
 }
 
 impl fmt::Display for Gvk {

@@ -5,10 +5,10 @@
 //! patch replaces them.
 
 use super::fault::{Res, fail};
-use super::ids::{Gvk, ResId, split_api_version};
+use super::ids::{Gvk, ResId};
 use super::tree::{Id, Kind, Tag, Tree};
 use std::collections::BTreeMap;
-use tiphys_apimachinery::selector::LabelSelector;
+use tiphys_apimachinery::{gvk::split_api_version, selector::LabelSelector};
 use tiphys_gocompat::yaml::tree::{Style, style_v3};
 
 pub(super) const PREVIOUS_KINDS: &str = "internal.config.kubernetes.io/previousKinds";

@@ -127,7 +127,7 @@ impl<'a> Walk<'a> {
                 self.limits.file_bytes
             )));
         }
-        let data = self.source.read(full)?.unwrap_or_default();
+        let data = self.source.read_found(full, size)?.unwrap_or_default();
         self.meter.data(data.len() as u64, self.limits)?;
         self.files.push(File {
             name: path.to_owned(),

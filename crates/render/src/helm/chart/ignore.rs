@@ -8,6 +8,8 @@ pub(super) struct Rules(Vec<Rule>);
 
 struct Rule {
     pattern: String,
+    /// How many bytes of the pattern, at its start, stand for themselves.
+    literal: usize,
     /// Everything that does not match is ignored.
     negated: bool,
     folders_only: bool,
@@ -50,6 +52,7 @@ impl Rules {
         };
         self.0.push(Rule {
             pattern: pattern.to_owned(),
+            literal: pattern.find(['*', '?', '[', '\\']).unwrap_or(pattern.len()),
             negated,
             folders_only,
             base_only,
@@ -64,7 +67,11 @@ impl Rules {
             } else {
                 path
             };
-            let hit = || matches(&rule.pattern, subject).unwrap_or(false);
+            // Most paths do not even begin as the pattern does.
+            let hit = || {
+                subject.starts_with(&rule.pattern[..rule.literal])
+                    && matches(&rule.pattern, subject).unwrap_or(false)
+            };
             if rule.negated {
                 if (rule.folders_only && !folder) || !hit() {
                     return true;

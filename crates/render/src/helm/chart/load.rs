@@ -173,12 +173,14 @@ pub fn parse_values(data: &[u8], limits: &Limits) -> Result<Map<String, Value>, 
     for document in yaml::parse_documents(data, &limits.yaml).map_err(unreadable)? {
         match document.value {
             Value::Null => {}
-            Value::Object(map) => merge_maps(
-                &mut values,
-                map.into_iter()
-                    .map(|(key, value)| (key, floats(value)))
-                    .collect(),
-            ),
+            Value::Object(mut map) => {
+                map.values_mut().for_each(to_floats);
+                if values.is_empty() {
+                    values = map;
+                } else {
+                    merge_maps(&mut values, map);
+                }
+            }
             other => {
                 let kind = json::kind(&other);
                 return Err(HelmError::chart(format!(
@@ -191,19 +193,21 @@ pub fn parse_values(data: &[u8], limits: &Limits) -> Result<Map<String, Value>, 
 }
 
 /// Go decodes every number of a document as a float.
-pub fn floats(value: Value) -> Value {
+pub fn floats(mut value: Value) -> Value {
+    to_floats(&mut value);
+    value
+}
+
+fn to_floats(value: &mut Value) {
     match value {
-        Value::Number(n) => n
-            .as_f64()
-            .and_then(Number::from_f64)
-            .map_or(Value::Number(n), Value::Number),
-        Value::Array(items) => Value::Array(items.into_iter().map(floats).collect()),
-        Value::Object(map) => Value::Object(
-            map.into_iter()
-                .map(|(key, value)| (key, floats(value)))
-                .collect(),
-        ),
-        other => other,
+        Value::Number(n) => {
+            if let Some(float) = n.as_f64().and_then(Number::from_f64) {
+                *n = float;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(to_floats),
+        Value::Object(map) => map.values_mut().for_each(to_floats),
+        _ => {}
     }
 }
 

@@ -260,6 +260,38 @@ impl Metadata {
 
     /// `.Chart` as templates see it: keyed by the names of Go's fields.
     pub fn to_value(&self) -> Value {
+        let texts = self.texts().map(|(name, text)| (name, Value::from(text)));
+        let others = [
+            ("Deprecated", json!(self.deprecated)),
+            ("Annotations", json!(self.annotations)),
+        ];
+        let fields = texts.into_iter().chain(self.lists()).chain(others);
+        Value::Object(
+            fields
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+        )
+    }
+
+    /// The fields that are texts, by the names of Go's fields.
+    pub fn texts(&self) -> [(&'static str, &str); 11] {
+        [
+            ("Name", self.name.as_str()),
+            ("Home", self.home.as_str()),
+            ("Version", self.version.as_str()),
+            ("Description", self.description.as_str()),
+            ("Icon", self.icon.as_str()),
+            ("APIVersion", self.api_version.as_str()),
+            ("Condition", self.condition.as_str()),
+            ("Tags", self.tags.as_str()),
+            ("AppVersion", self.app_version.as_str()),
+            ("KubeVersion", self.kube_version.as_str()),
+            ("Type", self.kind.as_str()),
+        ]
+    }
+
+    /// The fields that are lists, by the names of Go's fields.
+    pub fn lists(&self) -> [(&'static str, Value); 4] {
         let maintainers: Vec<Value> = self
             .maintainers
             .iter()
@@ -271,12 +303,12 @@ impl Metadata {
             .flatten()
             .map(Dependency::to_value)
             .collect();
-        json!({
-            "Name": self.name, "Home": self.home, "Sources": self.sources, "Version": self.version, "Description": self.description,
-            "Keywords": self.keywords, "Maintainers": maintainers, "Icon": self.icon, "APIVersion": self.api_version,
-            "Condition": self.condition, "Tags": self.tags, "AppVersion": self.app_version, "Deprecated": self.deprecated,
-            "Annotations": self.annotations, "KubeVersion": self.kube_version, "Dependencies": dependencies, "Type": self.kind,
-        })
+        [
+            ("Sources", json!(self.sources)),
+            ("Keywords", json!(self.keywords)),
+            ("Maintainers", maintainers.into()),
+            ("Dependencies", dependencies.into()),
+        ]
     }
 }
 

@@ -82,9 +82,18 @@ impl sprig::Host for RenderHost {
     }
 }
 
-/// Missing values print as nothing.
-pub(super) fn without_no_value(text: &str) -> String {
-    text.replace("<no value>", "")
+const NO_VALUE: &str = "<no value>";
+
+/// A template's output as text: missing values print as nothing.
+pub(super) fn without_no_value(output: Vec<u8>) -> String {
+    let text = String::from_utf8(output)
+        .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
+    // Most texts have none, and are not copied.
+    if text.as_bytes().contains(&b'<') && text.contains(NO_VALUE) {
+        text.replace(NO_VALUE, "")
+    } else {
+        text
+    }
 }
 
 fn include(call: &mut Call<'_>) -> Result<Run, Error> {
@@ -102,7 +111,7 @@ fn include(call: &mut Call<'_>) -> Result<Run, Error> {
     }
     *waiting += 1;
     let (templates, data, own) = (call.templates().clone(), call.take(1), name.clone());
-    let then = move |host: &mut dyn Any, done: Result<Vec<u8>, Error>| {
+    let then = move |host: &mut dyn Any, done: Result<&[u8], Error>| {
         if let Some(waiting) = RenderHost::of(host).and_then(|host| host.included.get_mut(&own)) {
             *waiting -= 1;
         }
@@ -147,12 +156,12 @@ fn tpl(call: &mut Call<'_>) -> Result<Run, Error> {
     host.texts += 1;
     let mut templates = TemplateSet::on(call.templates());
     templates.add_to_run(&parsed, ROOT);
-    let then = move |host: &mut dyn Any, done: Result<Vec<u8>, Error>| {
+    let then = move |host: &mut dyn Any, done: Result<&[u8], Error>| {
         if let Some(host) = RenderHost::of(host) {
             host.texts -= 1;
         }
         match done {
-            Ok(out) => Ok(without_no_value(&String::from_utf8_lossy(&out)).into()),
+            Ok(out) => Ok(without_no_value(out.to_vec()).into()),
             Err(e) if e.kind() == ErrorKind::Limit => Err(e),
             Err(e) => Err(e.wrap(format!(
                 "error during tpl function execution for {}: ",

@@ -19,36 +19,87 @@ use super::{HelmError, RenderOptions};
 use functions::RenderHost;
 use scope::{Renderable, Scopes};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tiphys_gocompat::template::{self, Budget, MissingKey, Parsed, TemplateSet};
 
 /// The name of the set of all templates in error texts.
 const ROOT: &str = "gotpl";
 
-/// Parsed templates by name, each with its text.
+/// The parsed templates of a chart.
 #[derive(Default)]
-pub struct ParsedTemplates(Mutex<HashMap<String, Known>>);
+pub struct ParsedTemplates(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// By name, each with its text.
+    known: HashMap<String, Known>,
+    /// All those of the last render, because the next one usually has the same.
+    complete: Option<Complete>,
+}
 
 struct Known {
     text: Arc<[u8]>,
     parsed: Parsed,
 }
 
+/// A set and the names and texts it was made of, in this order.
+struct Complete {
+    texts: Vec<(String, Arc<[u8]>)>,
+    set: Arc<TemplateSet>,
+}
+
+impl Complete {
+    fn is_of(&self, templates: &[Renderable<'_>]) -> bool {
+        let same = |((name, text), template): (&(String, Arc<[u8]>), &Renderable<'_>)| {
+            *name == template.name && is_same(text, &template.file.data)
+        };
+        self.texts.len() == templates.len() && self.texts.iter().zip(templates).all(same)
+    }
+}
+
+fn is_same(a: &Arc<[u8]>, b: &Arc<[u8]>) -> bool {
+    Arc::ptr_eq(a, b) || a == b
+}
+
 /// Rendered files by name, and warnings.
 type Rendered = (BTreeMap<String, String>, Vec<String>);
 
 impl ParsedTemplates {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The set of these templates. Later definitions replace earlier ones.
+    fn set(&self, templates: &[Renderable<'_>]) -> Result<Arc<TemplateSet>, HelmError> {
+        if let Some(complete) = &self.state().complete
+            && complete.is_of(templates)
+        {
+            return Ok(complete.set.clone());
+        }
+        let mut set = TemplateSet::new(ROOT, functions::TABLE.clone());
+        for template in templates {
+            set.add(&self.parse(&template.name, template.file)?);
+        }
+        let set = Arc::new(set);
+        let texts = templates
+            .iter()
+            .map(|template| (template.name.clone(), template.file.data.clone()));
+        self.state().complete = Some(Complete {
+            texts: texts.collect(),
+            set: set.clone(),
+        });
+        Ok(set)
+    }
+
     fn parse(&self, name: &str, file: &File) -> Result<Parsed, HelmError> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known
-            .get(name)
-            .filter(|known| Arc::ptr_eq(&known.text, &file.data) || *known.text == *file.data)
+        if let Some(known) = self.state().known.get(name)
+            && is_same(&known.text, &file.data)
         {
             return Ok(known.parsed.clone());
         }
         let parsed = Parsed::parse(name, &file.data, &functions::TABLE)
             .map_err(|e| error::parse(name, &e))?;
-        known.insert(
+        self.state().known.insert(
             name.to_owned(),
             Known {
                 text: file.data.clone(),
@@ -56,6 +107,19 @@ impl ParsedTemplates {
             },
         );
         Ok(parsed)
+    }
+
+    /// Parses the templates of a chart from the last that a render parses to the first, until there
+    /// is no need for more. The render tells what is wrong with them.
+    pub(super) fn parse_ahead(&self, chart: &Chart, is_over: &dyn Fn() -> bool) {
+        let mut templates = scope::templates(chart);
+        templates.sort_by(|(a, _), (b, _)| order(a).cmp(&order(b)));
+        for (name, file) in templates {
+            if is_over() {
+                return;
+            }
+            let _ = self.parse(&name, file);
+        }
     }
 
     /// Executes every template except the partials. `values` are the coalesced ones.
@@ -71,19 +135,14 @@ impl ParsedTemplates {
         self.execute(&templates, options, limits)
     }
 
-    /// Parses the templates in this order, so that later definitions replace earlier ones, and
-    /// executes them in the same order.
+    /// Parses the templates and executes them, in this order.
     fn execute(
         &self,
         templates: &[Renderable<'_>],
         options: &RenderOptions,
         limits: &template::Limits,
     ) -> Result<Rendered, HelmError> {
-        let mut set = TemplateSet::new(ROOT, functions::TABLE.clone());
-        for template in templates {
-            set.add(&self.parse(&template.name, template.file)?);
-        }
-        let set = Arc::new(set);
+        let set = self.set(templates)?;
         let budget = Budget::new(*limits).until(options.deadline.clone());
         let mut host = RenderHost::new(options);
         let missing_key = if options.strict {
@@ -101,10 +160,7 @@ impl ParsedTemplates {
             };
             let done = template::execute(&set, &template.name, template.dot(), execution, &mut out);
             done.map_err(|e| error::execute(&template.name, &e))?;
-            rendered.insert(
-                template.name.clone(),
-                functions::without_no_value(&String::from_utf8_lossy(&out)),
-            );
+            rendered.insert(template.name.clone(), functions::without_no_value(out));
         }
         Ok((rendered, host.warnings))
     }

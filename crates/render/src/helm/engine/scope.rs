@@ -38,10 +38,7 @@ impl<'c> Renderable<'c> {
     }
 
     pub fn is_partial(&self) -> bool {
-        self.name
-            .rsplit('/')
-            .next()
-            .is_some_and(|base| base.starts_with('_'))
+        is_partial(&self.name)
     }
 
     /// The dot, with `.Template` set to this template.
@@ -99,10 +96,7 @@ impl Scopes {
         above: Option<&str>,
         templates: &mut Vec<Renderable<'c>>,
     ) -> Value {
-        let path = above.map_or_else(
-            || chart.name().to_owned(),
-            |above| format!("{above}/charts/{}", chart.name()),
-        );
+        let path = path_of(chart, above);
         let subcharts = Map::new();
         let dot = Map::new();
         put(&dot, "Chart", about(chart, above.is_none()));
@@ -120,45 +114,84 @@ impl Scopes {
             put(&subcharts, child.name(), inner);
         }
         let base_path: Arc<str> = format!("{path}/templates").into();
-        for file in &chart.templates {
-            let template = Renderable {
-                name: format!("{path}/{}", file.name),
+        for (name, file) in own_templates(chart, &path) {
+            templates.push(Renderable {
+                name,
                 file,
                 base_path: base_path.clone(),
                 dot: dot.clone(),
-            };
-            if !chart.is_library() || template.is_partial() {
-                templates.push(template);
-            }
+            });
         }
         Value::Map(dot)
     }
 }
 
+fn is_partial(name: &str) -> bool {
+    name.rsplit('/')
+        .next()
+        .is_some_and(|base| base.starts_with('_'))
+}
+
+fn path_of(chart: &Chart, above: Option<&str>) -> String {
+    above.map_or_else(
+        || chart.name().to_owned(),
+        |above| format!("{above}/charts/{}", chart.name()),
+    )
+}
+
+/// Those of one chart, with their names. Of a library only the partials count.
+fn own_templates<'c>(chart: &'c Chart, path: &str) -> impl Iterator<Item = (String, &'c File)> {
+    let named = move |file: &'c File| ([path, "/", file.name.as_str()].concat(), file);
+    let is_library = chart.is_library();
+    chart
+        .templates
+        .iter()
+        .map(named)
+        .filter(move |(name, _)| !is_library || is_partial(name))
+}
+
+/// The templates of a chart and its subcharts with their names, in no particular order.
+pub fn templates(chart: &Chart) -> Vec<(String, &File)> {
+    let mut found = Vec::new();
+    let mut charts = vec![(chart, path_of(chart, None))];
+    while let Some((chart, path)) = charts.pop() {
+        found.extend(own_templates(chart, &path));
+        let children = chart.dependencies.iter();
+        charts.extend(children.map(|child| (child, path_of(child, Some(&path)))));
+    }
+    found
+}
+
 /// `.Chart`: Chart.yaml by the names of Go's fields.
 fn about(chart: &Chart, root: bool) -> Value {
-    let about = Value::from_data(&chart.metadata.to_value());
-    if let Value::Map(fields) = &about {
-        put(fields, "IsRoot", root.into());
-        const TYPE: Type = Type::Map(&Type::String);
-        let annotations = chart
-            .metadata
-            .annotations
-            .iter()
-            .map(|(k, v)| (Str::from(k.as_str()), Value::from(v.as_str())));
-        // In Go the map for a missing key is nil, which is null in JSON.
-        let none = chart.metadata.annotations.is_empty();
-        put(
-            fields,
-            "Annotations",
-            Value::Map(if none {
-                Map::nil(TYPE)
-            } else {
-                Map::of(TYPE, annotations)
-            }),
-        );
-    }
-    about
+    const TYPE: Type = Type::Map(&Type::String);
+    let metadata = &chart.metadata;
+    // In Go the map for a missing key is nil, which is null in JSON.
+    let annotations = if metadata.annotations.is_empty() {
+        Map::nil(TYPE)
+    } else {
+        let annotations = metadata.annotations.iter();
+        Map::of(
+            TYPE,
+            annotations.map(|(k, v)| (Str::from(k.as_str()), Value::from(v.as_str()))),
+        )
+    };
+    let texts = metadata
+        .texts()
+        .map(|(name, text)| (name, Value::from(text)));
+    let lists = metadata
+        .lists()
+        .map(|(name, list)| (name, Value::from_data(&list)));
+    let others = [
+        ("Annotations", Value::Map(annotations)),
+        ("Deprecated", metadata.deprecated.into()),
+        ("IsRoot", root.into()),
+    ];
+    let fields = texts.into_iter().chain(lists).chain(others);
+    Value::Map(Map::of(
+        MAP,
+        fields.map(|(name, value)| (Str::from(name), value)),
+    ))
 }
 
 fn map<const N: usize>(fields: [(&str, Value); N]) -> Value {

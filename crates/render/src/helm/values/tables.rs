@@ -195,7 +195,7 @@ impl<'a> Coalescing<'a> {
         merge: bool,
     ) -> Result<(), HelmError> {
         let defaults = self.copy(&chart.values)?;
-        for (key, default) in pairs(&defaults) {
+        for (key, default) in defaults.take() {
             match get(into, &key) {
                 Some(node) if node.is_null() && !merge => {
                     into.borrow_mut().remove(&key);
@@ -225,7 +225,7 @@ impl<'a> Coalescing<'a> {
                         }
                         default.table().into_iter().for_each(drop_nulls);
                     }
-                    put(into, &key, default);
+                    into.borrow_mut().insert(key, default);
                 }
             }
         }
