@@ -4,8 +4,9 @@
 //! Main function: [`remarshal`]. Without it, `hostNetwork: false` in Git would always be drift,
 //! because no API server returns it.
 
+mod time;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use jiff::Timestamp;
 use serde_json::{Map, Value};
 use std::{borrow::Cow, collections::HashMap, sync::OnceLock};
 use tiphys_apimachinery::{
@@ -125,7 +126,8 @@ fn scalar<'a>(value: &'a Value, kind: ScalarKind, ty: TypeRef<'_>) -> Option<Cow
         return text.map(|text| Cow::Owned(text.into()));
     }
     if ty.format() == Some("date-time") {
-        return time(value.as_str()?, ty.name() == Some(MICRO_TIME)).map(Cow::Owned);
+        let micro = ty.name() == Some(MICRO_TIME);
+        return time::rewritten(value.as_str()?, micro).map(Cow::Owned);
     }
     let fits = match kind {
         ScalarKind::String if ty.format() == Some("byte") => STANDARD
@@ -138,37 +140,6 @@ fn scalar<'a>(value: &'a Value, kind: ScalarKind, ty: TypeRef<'_>) -> Option<Cow
         ScalarKind::IntOrString => value.is_string() || value.is_i64(),
     };
     fits.then_some(Cow::Borrowed(value))
-}
-
-/// A time in UTC, as metav1.Time writes it, or metav1.MicroTime with its six digits; null for Go's
-/// zero time. `None` if Go cannot read it, which is stricter than our parser.
-fn time(text: &str, micro: bool) -> Option<Value> {
-    let bytes = text.as_bytes();
-    let zone = match bytes {
-        [.., b'Z'] => 1,
-        [.., b'+' | b'-', _, _, b':', _, _] => 6,
-        _ => return None,
-    };
-    let separators = [(10, b'T'), (13, b':'), (16, b':')];
-    let is_complete = separators
-        .iter()
-        .all(|(at, byte)| bytes.get(*at) == Some(byte));
-    let fraction = bytes.len().checked_sub(19 + zone)?;
-    if !is_complete || (micro && fraction != 7) {
-        return None;
-    }
-    let moment: Timestamp = text.parse().ok()?;
-    let format = if micro {
-        "%Y-%m-%dT%H:%M:%S%.6fZ"
-    } else {
-        "%Y-%m-%dT%H:%M:%SZ"
-    };
-    let written = moment.strftime(format).to_string();
-    Some(if written.starts_with("0001-01-01T00:00:00") {
-        Value::Null
-    } else {
-        written.into()
-    })
 }
 
 fn object(map: &Map<String, Value>, ty: TypeRef<'_>, strict: bool) -> Option<Value> {
@@ -279,11 +250,16 @@ mod tests {
             "2024-01-01 00:00:00Z",
             "2024-01-01T00:00:00",
             "2024-13-01T00:00:00Z",
+            "2024-01-01T00:00:60Z",
             "100m",
             "é",
         ] {
             assert_eq!(node(given), None, "{given}");
         }
+        assert_eq!(
+            node("9999-12-31T23:59:59Z"),
+            Some(json!("9999-12-31T23:59:59Z"))
+        );
         let lease = |time: &str| {
             let spec = json!({"renewTime": time});
             let spec = written("coordination.k8s.io/v1", "Lease", &spec)?;

@@ -510,6 +510,35 @@ mod tests {
         }
     }
 
+    /// Argo CD takes the Secret, which any team with a Secret of its own could use to redirect the
+    /// Applications of others.
+    #[test]
+    fn the_name_of_the_local_cluster_is_refused_if_a_secret_has_it_too() {
+        let far = Destination {
+            server: "https://far.example".into(),
+            name: "in-cluster".into(),
+            project: "team".into(),
+        };
+        let find = |clusters: &[Destination], server: &str, name: &str| {
+            let to = ApplicationDestination {
+                server: server.into(),
+                name: name.into(),
+                ..Default::default()
+            };
+            destination(&to, clusters).map(|found| found.server)
+        };
+        let alone = [in_cluster()];
+        assert_eq!(find(&alone, "", "in-cluster").as_deref(), Ok(IN_CLUSTER));
+        let both = [in_cluster(), far];
+        assert_eq!(
+            find(&both, "", "in-cluster").expect_err("two have the name"),
+            format!("there are 2 clusters with the same name: [{IN_CLUSTER} https://far.example]")
+        );
+        for server in [IN_CLUSTER, "https://far.example"] {
+            assert_eq!(find(&both, server, "").as_deref(), Ok(server));
+        }
+    }
+
     #[test]
     fn c55_a_name_that_several_clusters_have_is_none() {
         let cluster = |server: &str, name: &str| Destination {

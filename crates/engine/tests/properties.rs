@@ -9,7 +9,7 @@ use std::{
 use tiphys_apimachinery::{GroupKind, Kept, Object, ResourceKey, packed::PackedText};
 use tiphys_engine::{
     compare::compare,
-    health,
+    health::{self, Assessed},
     sync::{self, Decision, Effect, Observed, Outcome, Progress, SyncPlan, SyncRequest, record},
     track,
     types::{CompareRules, Comparison, DryRuns, KindInfo, SyncStatus, Tracking},
@@ -162,7 +162,7 @@ fn everything(c: &Comparison) -> String {
 /// decision.
 fn carried_out(plan: &SyncPlan, live: &mut BTreeMap<ResourceKey, Arc<Kept>>) -> Decision {
     let (mut progress, request) = (Progress::new("op"), request());
-    let healthy = |_: &Object| Ok(None);
+    let healthy = |_: &Object| Ok(Assessed::Without);
     for turn in 1000.. {
         let seen = live.clone();
         let observed = Observed {
@@ -301,7 +301,8 @@ proptest! {
         let plan = sync::plan(&compared(desired.clone(), &live, None), &request(), &Kinds);
         let end = carried_out(&plan, &mut live);
         prop_assert!(end.phase == sync::OperationPhase::Succeeded && end.effects.is_empty(), "{}: {}", end.phase, end.message);
-        let observed = Observed { live: &|key| live.get(key).map(|o| o.object()), health: &health::assess };
+        let assess = |live: &Object| health::assess(live).map(Assessed::from);
+        let observed = Observed { live: &|key| live.get(key).map(|o| o.object()), health: &assess };
         let again = sync::next(&plan, observed, &end.progress, &request(), request().started_at);
         prop_assert_eq!((again.effects, again.phase, again.message), (vec![], end.phase, end.message));
         // After the sync, everything is Synced.

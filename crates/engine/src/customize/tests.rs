@@ -3,7 +3,7 @@
 use super::{Customizations, read};
 use crate::{
     base::IgnoreStatus,
-    health,
+    health::{self, Assessed},
     types::{Health, HealthStatus},
 };
 use serde_json::{Value, json};
@@ -146,6 +146,17 @@ fn what_a_script_returns_is_read_as_argo_cd_reads_it() {
             expected,
             "{script}"
         );
+    }
+    let silent = customizations(&[("resource.customizations.health.x.io_X", "return {}")]);
+    for (group, kind, expected) in [
+        ("x.io", "X", Assessed::Silent),
+        ("x.io", "Y", Assessed::Without),
+        // A script that comes with Argo CD, and says nothing before there are conditions.
+        ("spot.io", "SpotDeployment", Assessed::Silent),
+    ] {
+        let object = object(&format!("{group}/v1"), kind, json!({}));
+        let assessed = health::assess_for_sync(&object, &silent);
+        assert_eq!(assessed.ok(), Some(expected), "{kind}");
     }
     let open = [
         (

@@ -38,7 +38,7 @@ pub use ignore::{check as check_rules, remove_ignored};
 pub use kinds::type_of;
 pub use left_behind::{applied_server_side, orphaned_keys};
 pub use normalize::secret::{
-    fold_string_data, hidden_annotations, mask as mask_secret, shown, shown_message,
+    fold_string_data, has_mask, hidden_annotations, mask as mask_secret, shown, shown_message,
 };
 pub use respect::respecting;
 pub use server_side::server_side;

@@ -38,6 +38,47 @@ pub fn assess_with(
     assess_within(live, customizations, None)
 }
 
+/// What a sync knows about the health of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Assessed {
+    /// Its kind has none: it is complete as soon as it exists.
+    Without,
+    /// A script returned none, of a user or of those that come with Argo CD: it is waited for until
+    /// the script returns some.
+    Silent,
+    Known(Health),
+}
+
+impl Assessed {
+    /// The health, if there is any.
+    pub fn known(self) -> Option<Health> {
+        match self {
+            Self::Known(health) => Some(health),
+            Self::Without | Self::Silent => None,
+        }
+    }
+}
+
+impl From<Option<Health>> for Assessed {
+    fn from(health: Option<Health>) -> Self {
+        health.map_or(Self::Without, Self::Known)
+    }
+}
+
+/// Like [`assess_with`], for a sync.
+pub fn assess_for_sync(
+    live: &Object,
+    customizations: &Customizations,
+) -> Result<Assessed, EngineError> {
+    // What Argo CD judges by scripts is written as rules here.
+    let has_script =
+        || customizations.judges_health(live) || rules::knows(live.group(), live.kind());
+    Ok(match assess_with(live, customizations)? {
+        None if has_script() => Assessed::Silent,
+        health => health.into(),
+    })
+}
+
 /// Like [`assess_with`], with a budget shared by users' programs.
 pub fn assess_within(
     live: &Object,

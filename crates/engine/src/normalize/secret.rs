@@ -5,7 +5,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
-use tiphys_api::{access::without_passwords, constants};
+use tiphys_api::{access::hide_in_strings, constants};
 use tiphys_apimachinery::{Object, patch::last_applied};
 
 /// The mask of a value. Further distinct values of the same key get four more plus signs each.
@@ -121,14 +121,25 @@ pub fn hidden_annotations(setting: &str) -> BTreeSet<String> {
         .collect()
 }
 
+/// Whether a text is what [`mask`] puts in place of a value, or JSON that has it, as in the
+/// last-applied annotation.
+pub fn has_mask(text: &str) -> bool {
+    let text = text.trim();
+    let is_mask = text.len() >= MASK.len() && text.bytes().all(|b| b == b'+');
+    is_mask
+        || text
+            .match_indices(MASK)
+            .any(|(at, _)| text[..at].ends_with('"'))
+}
+
 /// An object for display: a Secret without its values and these annotations, one of ours without
-/// passwords in URLs, anything else unchanged.
+/// passwords in URLs, anything else unchanged. Each of them leaves a mark, because people send back
+/// what they were shown.
 pub fn shown(object: &mut Object, annotations: &BTreeSet<String>) {
     if object.group() == constants::GROUP {
-        let concealed = without_passwords(&Value::Object(object.0.clone()).to_string());
-        if let Ok(concealed) = serde_json::from_str(&concealed) {
-            *object = concealed;
-        }
+        object.0.values_mut().for_each(|member| {
+            hide_in_strings(member);
+        });
     }
     if is_secret(object)
         && let (_, Some(masked)) = mask(None, Some(object), annotations)
@@ -281,7 +292,8 @@ mod tests {
 
     #[test]
     fn what_is_ours_shows_no_password_of_a_url() {
-        let last = r#"{"spec":{"source":{"repoURL":"https://me:CANARY@git.example/r"}}}"#;
+        // Behind the last password is a quote that JSON escapes.
+        let last = r#"{"spec":{"source":{"repoURL":"https://me:CANARY@git.example/r","helm":{"values":"a: \"https://h/v?token=CANARY\""}}}}"#;
         let mut app = Object::from_value(json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
             "metadata": {"name": "a", "annotations": {LAST: last}},
             "spec": {"source": {"repoURL": "https://me:CANARY@git.example/r", "helm": {"valueFiles": ["https://u:CANARY@h/v.yaml"]}}}}))
@@ -289,8 +301,14 @@ mod tests {
         shown(&mut app, &BTreeSet::new());
         let text = Value::Object(app.0.clone()).to_string();
         assert!(
-            !text.contains("CANARY") && text.contains("https://git.example/r"),
+            !text.contains("CANARY") && text.contains("https://me:******@git.example/r"),
             "{text}"
+        );
+        let shown_last = app.annotation(LAST).expect("it is still there");
+        let shown_last: Value = serde_json::from_str(shown_last).expect("still JSON");
+        assert_eq!(
+            shown_last["spec"]["source"]["helm"]["values"],
+            json!("a: \"https://h/v?token=******\"")
         );
         let map =
             json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "https://me:kept@host"}});
@@ -298,6 +316,20 @@ mod tests {
         let before = map.clone();
         shown(&mut map, &BTreeSet::new());
         assert_eq!(map, before);
+    }
+
+    #[test]
+    fn a_mask_is_recognized() {
+        for (text, is_one) in [
+            ("++++++++", true),
+            ("++++++++++++\n", true),
+            (r#"{"data":{"a":"++++++++++++"}}"#, true),
+            ("+++++++", false),
+            ("++++++++aa==", false),
+            ("", false),
+        ] {
+            assert_eq!(has_mask(text), is_one, "{text}");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::{
     request::SyncRequest,
     step::{Action, Step, SyncPhase},
 };
-use crate::{error::EngineError, types::Health};
+use crate::{error::EngineError, health::Assessed};
 use jiff::Timestamp;
 use std::{
     cell::RefCell,
@@ -23,8 +23,8 @@ use std::{
 };
 use tiphys_apimachinery::{Object, ResourceKey};
 
-/// The health of a live object, as returned by [`crate::health::assess`].
-pub type HealthOf<'a> = &'a dyn Fn(&Object) -> Result<Option<Health>, EngineError>;
+/// The health of a live object, as returned by [`crate::health::assess_for_sync`].
+pub type HealthOf<'a> = &'a dyn Fn(&Object) -> Result<Assessed, EngineError>;
 
 /// The cluster as currently observed.
 #[derive(Clone, Copy)]

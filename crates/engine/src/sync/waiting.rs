@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     error::EngineError,
+    health::Assessed,
     types::{Health, HealthStatus},
 };
 use std::time::Duration;
@@ -182,16 +183,16 @@ pub(super) fn observe(
 ) -> Option<(OperationPhase, String)> {
     if !step.is_hook() {
         return match (observed.health)(live).ok()? {
-            None => Some((OperationPhase::Succeeded, String::new())),
-            Some(Health {
+            Assessed::Without => Some((OperationPhase::Succeeded, String::new())),
+            Assessed::Known(Health {
                 status: HealthStatus::Healthy,
                 message,
             }) => Some((OperationPhase::Succeeded, message)),
-            Some(Health {
+            Assessed::Known(Health {
                 status: HealthStatus::Degraded,
                 message,
             }) => Some((OperationPhase::Failed, message)),
-            Some(_) => None,
+            Assessed::Silent | Assessed::Known(_) => None,
         };
     }
     let (phase, message) = match hook_phase(step, live, observed) {
@@ -218,7 +219,7 @@ pub(super) fn hook_phase(
     live: &Object,
     observed: Observed,
 ) -> Result<(OperationPhase, String), EngineError> {
-    let health = (observed.health)(live)?;
+    let health = (observed.health)(live)?.known();
     let status = health.as_ref().map(|h| h.status);
     let message = health.map(|h| h.message).unwrap_or_default();
     Ok(match status {

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 use std::{borrow::Cow, cmp::Ordering};
-use tiphys_gocompat::text;
+use tiphys_lua::number_text;
 
 #[derive(Clone, Debug)]
 pub enum Val<'a> {
@@ -97,16 +97,6 @@ impl<'a> Val<'a> {
             (Self::Text(a), Self::Text(b)) => Some(a.cmp(b)),
             _ => None,
         }
-    }
-}
-
-/// A number as Argo CD's Lua prints it: whole ones without an exponent, others as Go's `%v`.
-fn number_text(n: f64) -> String {
-    const TOO_LARGE: f64 = 9_223_372_036_854_775_808.0;
-    if n.fract() == 0.0 && (-TOO_LARGE..TOO_LARGE).contains(&n) {
-        (n as i64).to_string()
-    } else {
-        text::float(n)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::sim::{NS, Sim, hook_job, make, options, says, wave, widget_crd};
 use crate::{
+    health::Assessed,
     sync::{
         ApplyMode, Effect, NamespaceMetadata, OperationPhase, Progress, next::Observed,
         options as sync_options,
@@ -700,12 +701,12 @@ fn an_effect_without_outcome_is_decided_again() {
         first.progress.clone(),
         &first.effects,
         &[],
-        &|_| Ok(None),
+        &|_| Ok(Assessed::Without),
         sim.now,
     );
     let observed = Observed {
         live: &|_| None,
-        health: &|_| Ok(None),
+        health: &|_| Ok(Assessed::Without),
     };
     let again = crate::sync::next(&plan, observed, &progress, &sim.request, sim.now);
     assert_eq!(again.effects, first.effects);

@@ -59,6 +59,33 @@ fn s51_the_next_wave_waits_for_health() {
     assert_eq!(sim.wet_log(), ["apply a", "apply b", "apply c"]);
 }
 
+/// As Argo CD: only what has no health at all is complete by being there.
+#[test]
+fn s51_a_script_that_returns_no_health_is_waited_for() {
+    let objects = vec![make("ConfigMap", "a"), wave(make("ConfigMap", "b"), 1)];
+    let mut sim = Sim::new(objects);
+    sim.silent.insert("a".to_owned());
+    let waiting = sim.run_to_wait();
+    assert_eq!(
+        says(&waiting),
+        "Running: waiting for healthy state of /ConfigMap/a"
+    );
+    sim.silent.clear();
+    sim.idle(&waiting);
+    assert_eq!(
+        says(&sim.run()),
+        "Succeeded: successfully synced (all tasks run)"
+    );
+    assert_eq!(sim.wet_log(), ["apply a", "apply b"]);
+    // A hook is complete, and says so as one without health.
+    let mut sim = Sim::new(vec![hook_job("pre", "PreSync", ""), make("ConfigMap", "c")]);
+    sim.silent.insert("pre".to_owned());
+    assert_eq!(
+        says(&sim.run()),
+        "Succeeded: successfully synced (all tasks run)"
+    );
+}
+
 #[test]
 fn s51_phases_and_hooks_wait_too() {
     let mut sim = Sim::new(vec![

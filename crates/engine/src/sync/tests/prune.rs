@@ -220,7 +220,7 @@ fn only_the_object_that_was_compared_is_pruned() {
     let live = |k: &_| sim.world.get(k).cloned().map(std::sync::Arc::new);
     let observed = crate::sync::Observed {
         live: &live,
-        health: &|_| Ok(None),
+        health: &|_| Ok(crate::health::Assessed::Without),
     };
     let decision = crate::sync::next(&plan, observed, &sim.progress, &sim.request, sim.now);
     assert!(decision.effects.is_empty() && sim.world.contains_key(&key));

@@ -5,6 +5,7 @@ pub use super::objects::{
 };
 use crate::{
     error::EngineError,
+    health::Assessed,
     sync::{
         Decision, Effect, Observed, OperationPhase, Outcome, Progress, ResourceResult, SyncPlan,
         SyncRequest, Write, hook, next, plan_with, record,
@@ -32,6 +33,8 @@ pub struct Sim {
     pub world: BTreeMap<ResourceKey, Object>,
     /// Health by name; each wait of the sync advances to the next one. The last one stays.
     pub health: BTreeMap<String, Vec<HealthStatus>>,
+    /// Names of objects whose health is not said by the script that judges them.
+    pub silent: BTreeSet<String>,
     /// The message that comes with the health, by name.
     pub sayings: BTreeMap<String, String>,
     /// Errors by `<verb> <name>`; a message that starts with `!` means "not found".
@@ -106,6 +109,7 @@ impl Sim {
             request,
             world: BTreeMap::new(),
             health: BTreeMap::new(),
+            silent: BTreeSet::new(),
             sayings: BTreeMap::new(),
             errors: BTreeMap::new(),
             unknown_kinds: BTreeSet::new(),
@@ -253,10 +257,11 @@ impl Sim {
         plan_with(&self.comparison(), &self.request, self, &permit)
     }
 
-    fn health_of(&self, o: &Object) -> Result<Option<Health>, EngineError> {
+    fn health_of(&self, o: &Object) -> Result<Assessed, EngineError> {
         match self.errors.get(&format!("health {}", o.name())) {
             Some(why) => Err(EngineError::Invalid(why.clone())),
-            None => Ok(self.known_health(o)),
+            None if self.silent.contains(o.name()) => Ok(Assessed::Silent),
+            None => Ok(self.known_health(o).into()),
         }
     }
 
