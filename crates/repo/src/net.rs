@@ -2,7 +2,8 @@
 
 mod certificates;
 
-use certificates::NamesFirst;
+pub use certificates::Reviewed;
+
 use http::Uri;
 use rustls::{
     ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
@@ -102,6 +103,15 @@ pub async fn tcp(server: &str) -> io::Result<TcpStream> {
             "dial tcp: address {server}: too many colons in address"
         )));
     }
+    if !port.is_empty() && port.parse::<u16>().is_err() {
+        let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
+        let why = if is_number {
+            format!("address {port}: invalid port")
+        } else {
+            format!("lookup tcp/{port}: unknown port")
+        };
+        return Err(invalid(format!("dial tcp: {why}")));
+    }
     let failed = |e: io::Error| {
         let why = reason(&e);
         let text = match e.raw_os_error() {
@@ -171,9 +181,10 @@ impl Tls {
                     WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
                         .build()
                         .map_err(|e| invalid(format!("tls: {e}")))?;
+                let verifier = Reviewed::new(verifier, certificates::names_first);
                 builder
                     .dangerous()
-                    .with_custom_certificate_verifier(Arc::new(NamesFirst(verifier)))
+                    .with_custom_certificate_verifier(Arc::new(verifier))
             }
         };
         let mut config = match &self.identity {
@@ -275,6 +286,20 @@ mod tests {
     fn hosts() {
         assert_eq!(host("cd.example.com:443"), "cd.example.com");
         assert_eq!(host("[::1]:443"), "::1");
+    }
+
+    #[tokio::test]
+    async fn a_port_that_is_none_is_named() {
+        for (server, expected) in [
+            (
+                "127.0.0.1:8080x",
+                "dial tcp: lookup tcp/8080x: unknown port",
+            ),
+            ("127.0.0.1:99999", "dial tcp: address 99999: invalid port"),
+        ] {
+            let error = tcp(server).await.map(|_| ()).expect_err("it is no port");
+            assert_eq!(error.to_string(), expected);
+        }
     }
 
     #[test]

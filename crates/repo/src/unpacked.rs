@@ -1,17 +1,18 @@
 //! What was downloaded, unpacked into a bare repository of our own: an archive becomes a commit
 //! there, so that it is read, cached and compared as the commits of Git repositories are.
 //!
-//! Main type: [`Unpacked`]. All functions block.
+//! Main type: [`Unpacked`]. All functions block, but those that are `async`.
 
 use crate::{
     RepoError,
     git::{self, Added, Adding, Commit, GitLimits, Store, UnpackedFile},
+    ground::blocking,
 };
 use sha2::{Digest, Sha256};
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Mutex, Once, PoisonError,
+        Arc, Mutex, Once, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -304,6 +305,29 @@ impl Unpacked {
         match before.named(&key.name()) {
             Err(RepoError::Corrupt { .. }) => Ok(None),
             found => Ok(found?.map(|id| (before, id))),
+        }
+    }
+
+    /// As [`Self::get`], without blocking.
+    pub async fn kept(self: &Arc<Self>, key: UnpackedKey) -> Result<Option<Commit>, RepoError> {
+        let unpacked = Arc::clone(self);
+        blocking(move || unpacked.get(&key)).await
+    }
+
+    /// As [`Self::get_or_before`], without blocking.
+    pub async fn kept_before(
+        self: &Arc<Self>,
+        key: UnpackedKey,
+    ) -> Result<Option<Commit>, RepoError> {
+        let unpacked = Arc::clone(self);
+        blocking(move || unpacked.get_or_before(&key)).await
+    }
+
+    /// As [`Self::forget`], without blocking. A failure is only logged, with what the download is.
+    pub async fn forget_kept(self: &Arc<Self>, what: &'static str, key: UnpackedKey) {
+        let unpacked = Arc::clone(self);
+        if let Err(e) = blocking(move || unpacked.forget(&key)).await {
+            tracing::warn!(error = %e, what, "a download that was refused stays in the cache");
         }
     }
 

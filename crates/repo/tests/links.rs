@@ -76,6 +76,34 @@ async fn links_stay_inside() {
     );
 }
 
+/// A kustomization names its neighbours, which are others beside another target, however equal the
+/// targets are themselves.
+#[tokio::test]
+async fn a_link_that_leads_to_an_equal_folder_elsewhere_is_rendered_anew() {
+    let (dir, _) = repository();
+    let root = dir.path();
+    write(root, "app/kustomization.yaml", "resources: [../link]\n");
+    for (place, name) in [("one", "from-one"), ("two", "from-two")] {
+        let file = |name: &str| format!("{place}/{name}");
+        let base = "resources: [../common]\n";
+        write(root, &file("base/kustomization.yaml"), base);
+        let common = "resources: [map.yaml]\n";
+        write(root, &file("common/kustomization.yaml"), common);
+        write(root, &file("common/map.yaml"), &cm(name, "1"));
+    }
+    let repos = repos();
+    for (place, name) in [("one", "from-one"), ("two", "from-two")] {
+        let link = root.join("link");
+        if link.is_symlink() {
+            std::fs::remove_file(&link).expect("it was there");
+        }
+        std::os::unix::fs::symlink(format!("{place}/base"), &link).expect("symlink");
+        let sha = commit(root, place);
+        let rendered = manifests(&repos, root, &sha, source("app")).await;
+        assert_eq!(names(&rendered.expect("inside")), [name]);
+    }
+}
+
 #[tokio::test]
 async fn kustomizations_read_no_file_outside_of_themselves() {
     let (dir, _) = repository();

@@ -521,6 +521,8 @@ async fn failures_are_told_apart() {
         .await
         .expect_err("closed");
     assert!(matches!(error, RepoError::Unreachable { .. }), "{error}");
+    let of_network = format!("http://127.0.0.1:{port}/r cannot be reached: error sending request");
+    assert!(error.to_string().contains(&of_network), "{error}");
     let empty = tempfile::tempdir().expect("tempdir");
     let out = std::process::Command::new("git")
         .args(["init", "-q", "--bare", "e.git"])

@@ -165,8 +165,13 @@ async fn open(line: &Line, surroundings: &Surroundings) -> Result<Arc<Store>, As
         ..PostgresOptions::default()
     };
     let options = options.at(address).map_err(failed)?;
+    // Not the address as it was given, which may contain a password.
+    let place = format!("{}:{}", options.host, options.port);
     let store = blocking(move || Store::postgres(options)).await;
-    store.map(Arc::new).map_err(failed)
+    store.map(Arc::new).map_err(|e| match e {
+        CatalogError::Database(why) => failed(format!("database at {place}: {why}")),
+        e => failed(e),
+    })
 }
 
 async fn sync(

@@ -35,6 +35,7 @@ pub fn parse_values(text: &str, what: &str) -> Result<Values, CatalogError> {
         depth: 100,
         nodes: 500_000,
         aliases: 50_000,
+        copied_bytes: 16 << 20,
         ..Limits::default()
     };
     let parsed = yaml::parse_document(text.as_bytes(), &limits, Duplicates::LastWins);

@@ -2,12 +2,9 @@
 
 use crate::CatalogError;
 use rustls::{
-    CertificateError, DigitallySignedStruct, SignatureScheme,
-    client::{
-        WebPkiServerVerifier,
-        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    },
-    pki_types::{CertificateDer, ServerName, UnixTime},
+    CertificateError,
+    client::{WebPkiServerVerifier, danger::ServerCertVerified},
+    pki_types::{CertificateDer, ServerName},
 };
 use std::{
     future::Future,
@@ -18,7 +15,7 @@ use std::{
     sync::Arc,
     task::{Context, Poll},
 };
-use tiphys_repo::net::Tls;
+use tiphys_repo::net::{Reviewed, Tls};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::{
     config::SslMode as Demand,
@@ -226,61 +223,25 @@ impl Connector {
             let provider = Arc::clone(config.crypto_provider());
             let whole = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
             let whole = whole.build().map_err(|e| failed(e.to_string()))?;
-            let any_name = Arc::new(AnyName(whole));
-            config.dangerous().set_certificate_verifier(any_name);
+            let verifier = Arc::new(Reviewed::new(whole, any_name));
+            config.dangerous().set_certificate_verifier(verifier);
         }
         Ok(Self(TlsConnector::from(Arc::new(config))))
     }
 }
 
-/// Checks all of a certificate but its names.
-#[derive(Debug)]
-struct AnyName(Arc<WebPkiServerVerifier>);
-
-impl ServerCertVerifier for AnyName {
-    fn verify_server_cert(
-        &self,
-        certificate: &CertificateDer<'_>,
-        others: &[CertificateDer<'_>],
-        host: &ServerName<'_>,
-        ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        use CertificateError::{NotValidForName, NotValidForNameContext};
-        // Names are looked at last.
-        match self
-            .0
-            .verify_server_cert(certificate, others, host, ocsp, now)
-        {
-            Err(rustls::Error::InvalidCertificate(
-                NotValidForName | NotValidForNameContext { .. },
-            )) => Ok(ServerCertVerified::assertion()),
-            verified => verified,
+/// Accepts a certificate that is right in all but its names, which are looked at last.
+fn any_name(
+    verified: Result<ServerCertVerified, rustls::Error>,
+    _: &CertificateDer<'_>,
+    _: &ServerName<'_>,
+) -> Result<ServerCertVerified, rustls::Error> {
+    use CertificateError::{NotValidForName, NotValidForNameContext};
+    match verified {
+        Err(rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })) => {
+            Ok(ServerCertVerified::assertion())
         }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0
-            .verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0
-            .verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
+        verified => verified,
     }
 }
 

@@ -212,7 +212,7 @@ impl Charts {
         if failed.is_refusal() {
             // Whoever has the archive does not give it any more, nor later in an outage.
             self.ready.invalidate(&ready_key(chart, version));
-            self.forget_kept(by_name).await;
+            self.unpacked.forget_kept("Helm chart", by_name).await;
         }
         let of_index = (chart.access.fingerprint(), String::new());
         self.refusals.learn(&of_index).await;
@@ -221,7 +221,7 @@ impl Charts {
             return Err(failed);
         }
         // What was downloaded before outlives an outage of its repository.
-        let kept = self.kept_before(by_name).await?;
+        let kept = self.unpacked.kept_before(by_name).await?;
         let kept = kept.ok_or_else(|| failed.clone())?;
         tracing::warn!(error = %failed, chart = chart.name, version, "using the chart as it was downloaded before");
         Ok(kept)
@@ -256,24 +256,6 @@ impl Charts {
             charts.map_err(|e| broken(&e))
         })
         .await
-    }
-
-    async fn kept(&self, key: UnpackedKey) -> Result<Option<Commit>, RepoError> {
-        let unpacked = Arc::clone(&self.unpacked);
-        blocking(move || unpacked.get(&key)).await
-    }
-
-    /// What stands in while it cannot be downloaded.
-    async fn kept_before(&self, key: UnpackedKey) -> Result<Option<Commit>, RepoError> {
-        let unpacked = Arc::clone(&self.unpacked);
-        blocking(move || unpacked.get_or_before(&key)).await
-    }
-
-    async fn forget_kept(&self, key: UnpackedKey) {
-        let unpacked = Arc::clone(&self.unpacked);
-        if let Err(e) = blocking(move || unpacked.forget(&key)).await {
-            tracing::warn!(error = %e, "a chart that was refused stays in the cache");
-        }
     }
 
     async fn download(
@@ -314,7 +296,7 @@ impl Charts {
         ]);
         // Without a digest nothing tells whether the archive is another one by now.
         if !entry.digest.is_empty()
-            && let Some(kept) = self.kept(by_content).await?
+            && let Some(kept) = self.unpacked.kept(by_content).await?
         {
             return Ok(kept);
         }

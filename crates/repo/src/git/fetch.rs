@@ -27,6 +27,7 @@ use gix::{
     },
 };
 use std::{
+    error::Error as _,
     io::ErrorKind,
     num::NonZeroU32,
     path::Path,
@@ -367,7 +368,7 @@ impl Remote<'_> {
         };
         let reason = match why.or_else(|| ssh::last_line(&said.server)) {
             Some(line) => format!("{message} ({line})"),
-            None => message,
+            None => of_network(e).unwrap_or(message),
         };
         RepoError::Unreachable {
             url,
@@ -375,6 +376,21 @@ impl Remote<'_> {
             is_away,
         }
     }
+}
+
+/// What the network said, without gix's words for where that was.
+fn of_network(e: &gix::Error) -> Option<String> {
+    let mut parts: Vec<String> = Vec::new();
+    let mut cause = io_errors(e).next()?.source();
+    while let Some(inner) = cause {
+        let part = inner.to_string();
+        if !parts.iter().any(|p| p.contains(&part)) {
+            parts.push(part);
+        }
+        cause = inner.source();
+    }
+    let said: String = parts.join(": ").chars().take(600).collect();
+    (!said.is_empty()).then_some(said)
 }
 
 fn io_errors(e: &gix::Error) -> impl Iterator<Item = &std::io::Error> {

@@ -10,6 +10,7 @@ use crate::{
     lfs::{self, Objects},
 };
 use gix::{ObjectId, bstr::ByteSlice, objs::tree::EntryKind};
+use sha2::{Digest, Sha256};
 use std::{
     collections::{BTreeMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
@@ -144,6 +145,21 @@ pub(crate) enum Found {
     Missing,
     /// The path cannot be followed.
     Bad,
+    /// Only as noted: what a path that leads through links was found to be, and where. Equal
+    /// content elsewhere has other neighbours, which a kustomization of it may name.
+    Linked([u8; 32]),
+}
+
+impl Found {
+    /// What is noted of a path that leads through this many links to another.
+    fn noted(self, links: usize, whole: &str) -> Self {
+        if links == 0 || matches!(self, Self::Missing | Self::Bad) {
+            return self;
+        }
+        let mut hash = Sha256::new();
+        hash.update(format!("{self:?} {whole}"));
+        Self::Linked(hash.finalize().into())
+    }
 }
 
 impl GitFiles {
@@ -193,14 +209,23 @@ impl GitFiles {
             in_memory: true,
             ..Self::new(store, root, Some(""))
         };
-        things
-            .iter()
-            .all(|(path, found)| files.walk(path, &mut 0).is_ok_and(|there| there == *found))
+        things.iter().all(|(path, found)| {
+            let mut links = 0;
+            let there = files.follow(path, &mut links);
+            there.is_ok_and(|(there, whole)| there.noted(links, &whole) == *found)
+        })
     }
 
-    /// The object at a path.
+    /// The object at a path, as it is noted.
     pub fn look(&self, path: &str) -> Found {
-        self.find(path).unwrap_or(Found::Bad)
+        self.find_noted(path).1
+    }
+
+    fn noted_of(found: &Result<(Found, String), FileError>, links: usize) -> Found {
+        match found {
+            Ok((found, whole)) => found.noted(links, whole),
+            Err(_) => Found::Bad,
+        }
     }
 
     /// The look-ups outside of the base folder or through links, with their results. Together with
@@ -353,16 +378,18 @@ impl GitFiles {
     }
 
     fn find(&self, path: &str) -> Result<Found, FileError> {
+        self.find_noted(path).0
+    }
+
+    /// What is at a path, and as what it is noted.
+    fn find_noted(&self, path: &str) -> (Result<Found, FileError>, Found) {
         let mut links = 0;
-        let found = self.walk(path, &mut links);
+        let found = self.follow(path, &mut links);
+        let noted = Self::noted_of(&found, links);
         if links > 0 || !self.is_in_base(path) {
-            let found = *found.as_ref().unwrap_or(&Found::Bad);
-            self.noted
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(path.to_owned(), found);
+            self.note([(path.to_owned(), noted)].into());
         }
-        found
+        (found.map(|(found, _)| found), noted)
     }
 
     /// Walks a path from the root, following links by prepending their target to the rest of the
@@ -508,12 +535,19 @@ impl SourceFiles for GitFiles {
                 size: self.size(id, path)?,
             }),
             Found::Other => Some(FileKind::Other),
-            Found::Missing | Found::Bad => None,
+            Found::Missing | Found::Bad | Found::Linked(_) => None,
         })
     }
 
     fn resolved(&self, path: &str) -> Result<Option<String>, FileError> {
-        Ok(match self.follow(path, &mut 0)? {
+        let mut links = 0;
+        let found = self.follow(path, &mut links);
+        // Without links it is where it is, whatever it contains.
+        if links > 0 {
+            let noted = Self::noted_of(&found, links);
+            self.note([(path.to_owned(), noted)].into());
+        }
+        Ok(match found? {
             (Found::Missing | Found::Bad, _) => None,
             (_, whole) => Some(whole),
         })

@@ -1,5 +1,5 @@
 //! Checks a server's certificate, and says in Go's words what is wrong with it. Main type:
-//! [`NamesFirst`]; main function: [`fault`].
+//! [`Reviewed`]; main functions: [`names_first`] and [`fault`].
 
 use rustls::{
     CertificateError, DigitallySignedStruct, Error, SignatureScheme,
@@ -16,12 +16,46 @@ use tiphys_gocompat::x509;
 
 const FAILED: &str = "tls: failed to verify certificate: x509";
 
+/// What becomes of webpki's verdict on a certificate that a server of this name has shown.
+type Review = fn(
+    Result<ServerCertVerified, Error>,
+    &CertificateDer<'_>,
+    &ServerName<'_>,
+) -> Result<ServerCertVerified, Error>;
+
+/// Checks signatures as webpki does, and certificates, too, but another has the last word on these.
+#[derive(Debug)]
+pub struct Reviewed {
+    webpki: Arc<WebPkiServerVerifier>,
+    review: Review,
+}
+
+impl Reviewed {
+    pub fn new(webpki: Arc<WebPkiServerVerifier>, review: Review) -> Self {
+        Self { webpki, review }
+    }
+}
+
 /// Of a certificate that is wrong in both, the names are what is reported, as by Go: who adds the
 /// authority should not meet the next error afterwards.
-#[derive(Debug)]
-pub(super) struct NamesFirst(pub(super) Arc<WebPkiServerVerifier>);
+pub(super) fn names_first(
+    verified: Result<ServerCertVerified, Error>,
+    certificate: &CertificateDer<'_>,
+    name: &ServerName<'_>,
+) -> Result<ServerCertVerified, Error> {
+    match verified {
+        // A bad signature: another authority of the same name is known.
+        Err(Error::InvalidCertificate(
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+        )) => {
+            verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
+            Err(Error::InvalidCertificate(CertificateError::UnknownIssuer))
+        }
+        verified => verified,
+    }
+}
 
-impl ServerCertVerifier for NamesFirst {
+impl ServerCertVerifier for Reviewed {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -31,18 +65,9 @@ impl ServerCertVerifier for NamesFirst {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let verified = self
-            .0
+            .webpki
             .verify_server_cert(certificate, others, name, ocsp, now);
-        match verified {
-            // A bad signature: another authority of the same name is known.
-            Err(Error::InvalidCertificate(
-                CertificateError::UnknownIssuer | CertificateError::BadSignature,
-            )) => {
-                verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
-                Err(Error::InvalidCertificate(CertificateError::UnknownIssuer))
-            }
-            verified => verified,
-        }
+        (self.review)(verified, certificate, name)
     }
 
     fn verify_tls12_signature(
@@ -51,7 +76,7 @@ impl ServerCertVerifier for NamesFirst {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0
+        self.webpki
             .verify_tls12_signature(message, certificate, signature)
     }
 
@@ -61,12 +86,12 @@ impl ServerCertVerifier for NamesFirst {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0
+        self.webpki
             .verify_tls13_signature(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
+        self.webpki.supported_verify_schemes()
     }
 }
 

@@ -242,7 +242,7 @@ impl Oci {
             // What was downloaded before outlives an outage of its registry, as it would in the
             // memory of a process that went on.
             Err(e) if self.may_stand_in(&place, since) && e.retryable() => {
-                match self.kept_before(by_name).await? {
+                match self.unpacked.kept_before(by_name).await? {
                     Some(kept) => {
                         tracing::warn!(error = %e, chart = chart.name, version, "using the chart as it was downloaded before");
                         return Ok(kept);
@@ -254,7 +254,7 @@ impl Oci {
         };
         if found.as_ref().is_err_and(is_gone) {
             self.ready.invalidate(&chart_key(chart, version));
-            self.forget_kept(by_name).await;
+            self.unpacked.forget_kept("OCI Helm chart", by_name).await;
         }
         let found = found?;
         let ready = (epoch, found.clone());
@@ -364,7 +364,7 @@ impl Oci {
         if answered.as_ref().is_err_and(is_gone) {
             self.ready.invalidate(&source_key(access, digest));
             let by_content = unpacked_key("oci source", &place, digest);
-            self.forget_kept(by_content).await;
+            self.unpacked.forget_kept("OCI artifact", by_content).await;
         }
         let found = self.told(&place, request, begun, answered)?;
         let ready = (epoch, found.clone());
@@ -432,24 +432,6 @@ impl Oci {
         let (epoch, commit) = self.ready.get(key)?;
         let is_good = self.unpacked.still_has(epoch) && !commit.0.is_damaged();
         is_good.then_some(commit)
-    }
-
-    async fn kept(&self, key: UnpackedKey) -> Result<Option<Commit>, RepoError> {
-        let unpacked = Arc::clone(&self.unpacked);
-        blocking(move || unpacked.get(&key)).await
-    }
-
-    /// What stands in while it cannot be downloaded.
-    async fn kept_before(&self, key: UnpackedKey) -> Result<Option<Commit>, RepoError> {
-        let unpacked = Arc::clone(&self.unpacked);
-        blocking(move || unpacked.get_or_before(&key)).await
-    }
-
-    async fn forget_kept(&self, key: UnpackedKey) {
-        let unpacked = Arc::clone(&self.unpacked);
-        if let Err(e) = blocking(move || unpacked.forget(&key)).await {
-            tracing::warn!(error = %e, "what a registry refused stays in the cache");
-        }
     }
 
     async fn list(&self, place: &Place<'_>, since: Since) -> Result<Arc<Vec<String>>, RepoError> {
@@ -586,7 +568,8 @@ impl Oci {
             return Ok(true);
         }
         // What is not here is asked for anyway.
-        let kept = self.kept(unpacked_key("oci source", place, digest)).await?;
+        let key = unpacked_key("oci source", place, digest);
+        let kept = self.unpacked.kept(key).await?;
         Ok(kept.is_some())
     }
 
@@ -632,7 +615,7 @@ impl Oci {
         let key = place_key(place, digest);
         let _one = self.busy.wait(&key).await;
         let by_content = unpacked_key("oci source", place, digest);
-        if let Some(kept) = self.kept(by_content).await? {
+        if let Some(kept) = self.unpacked.kept(by_content).await? {
             return Ok(kept);
         }
         if let Some(refusal) = self.refused.get(&key) {
@@ -679,7 +662,7 @@ impl Oci {
     ) -> Result<Commit, RepoError> {
         let _one = self.busy.wait(&place_key(place, digest)).await;
         let by_content = unpacked_key("oci chart", place, digest);
-        if let Some(kept) = self.kept(by_content).await? {
+        if let Some(kept) = self.unpacked.kept(by_content).await? {
             return Ok(kept);
         }
         let manifest = self.manifest(place, digest).await?;

@@ -35,7 +35,7 @@ impl GitFiles {
             Found::Dir(_) => Seen::Folder,
             Found::File(id) => Seen::File(self.peek(id, path)?),
             Found::Missing => Seen::Nothing,
-            Found::Other | Found::Bad => return None,
+            Found::Other | Found::Bad | Found::Linked(_) => return None,
         };
         if !self.is_in_base(path) {
             self.note([(path.to_owned(), found)].into());
