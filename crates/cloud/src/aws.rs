@@ -5,7 +5,7 @@
 mod chain;
 mod profile;
 
-use crate::{Env, kept::Kept, sigv4::Keys};
+use crate::{CloudError, Env, kept::Kept, sigv4::Keys};
 use http::Uri;
 use jiff::{SignedDuration, Timestamp};
 use profile::Profiles;
@@ -42,7 +42,7 @@ pub struct Sts {
 
 /// # Errors
 /// If there are no keys, or the role cannot be assumed. The text has no secrets.
-pub async fn sign_in(env: &Env, login: Login<'_>) -> Result<Identity, String> {
+pub async fn sign_in(env: &Env, login: Login<'_>) -> Result<Identity, CloudError> {
     let profiles = Profiles::read(env).await?;
     let chosen = !login.profile.is_empty();
     let profile = if chosen {
@@ -85,7 +85,7 @@ impl Identities {
 
     /// # Errors
     /// As [`sign_in`].
-    pub async fn of(&self, login: Login<'_>) -> Result<Arc<Identity>, String> {
+    pub async fn of(&self, login: Login<'_>) -> Result<Arc<Identity>, CloudError> {
         let key = [login.profile, login.role, login.region];
         if let Some(kept) = self.kept.get(&key, Timestamp::now()) {
             return kept;
@@ -106,7 +106,12 @@ impl Identities {
 ///
 /// # Errors
 /// If the region cannot be a part of a host name.
-pub fn endpoint(env: &Env, variable: &str, service: &str, region: &str) -> Result<String, String> {
+pub fn endpoint(
+    env: &Env,
+    variable: &str,
+    service: &str,
+    region: &str,
+) -> Result<String, CloudError> {
     let named = env
         .get(&format!("AWS_ENDPOINT_URL_{variable}"))
         .or_else(|| env.get("AWS_ENDPOINT_URL"));
@@ -115,24 +120,26 @@ pub fn endpoint(env: &Env, variable: &str, service: &str, region: &str) -> Resul
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if region.is_empty() || !region.chars().all(plain) {
-        return Err(format!("there is no region {region:?}"));
+        let why = format!("there is no region {region:?}");
+        return Err(CloudError::Settings(why));
     }
     let china = if region.starts_with("cn-") { ".cn" } else { "" };
     Ok(format!("https://{service}.{region}.amazonaws.com{china}"))
 }
 
 impl Sts {
-    fn of(env: &Env, region: Option<String>) -> Result<Self, String> {
+    fn of(env: &Env, region: Option<String>) -> Result<Self, CloudError> {
         let signed = region.as_deref().unwrap_or("us-east-1");
         let mut url = endpoint(env, "STS", "sts", signed)?;
         if region.is_none() && url == "https://sts.us-east-1.amazonaws.com" {
             // The one address of all regions.
             "https://sts.amazonaws.com".clone_into(&mut url);
         }
-        let uri: Uri = url.parse().map_err(|e| format!("{url}: {e}"))?;
+        let wrong = |why: &dyn std::fmt::Display| CloudError::settings(format!("{url}: {why}"));
+        let uri = url.parse::<Uri>().map_err(|e| wrong(&e))?;
         let host = uri
             .authority()
-            .ok_or_else(|| format!("{url}: it is not a URL"))?
+            .ok_or_else(|| wrong(&"it is not a URL"))?
             .as_str()
             .to_owned();
         Ok(Self {

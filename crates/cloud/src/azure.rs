@@ -3,7 +3,7 @@
 //! Main function: [`token`]: workload identity, client secret, or managed identity
 //! (`AAD_LOGIN_METHOD`).
 
-use crate::{Env, Grant, Token, read, web};
+use crate::{CloudError, Env, Grant, Token, read, web};
 
 /// The application id of the AKS server, which is the same in every tenant.
 const SERVER: &str = "6dae42f8-4368-4678-94ff-3960e28e3630";
@@ -11,14 +11,14 @@ const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 /// # Errors
 /// The text has no secrets.
-pub async fn token(env: &Env) -> Result<Token, String> {
+pub async fn token(env: &Env) -> Result<Token, CloudError> {
     let server = env
         .get("AAD_SERVER_APPLICATION_ID")
         .unwrap_or_else(|| SERVER.to_owned());
     let client = || {
         env.get("AZURE_CLIENT_ID")
             .or_else(|| env.get("AAD_SERVICE_PRINCIPAL_CLIENT_ID"))
-            .ok_or("AZURE_CLIENT_ID is not set")
+            .ok_or_else(|| CloudError::settings("AZURE_CLIENT_ID is not set"))
     };
     let answer = match env
         .get("AAD_LOGIN_METHOD")
@@ -43,22 +43,26 @@ pub async fn token(env: &Env) -> Result<Token, String> {
                 .get("AAD_IS_POP_TOKEN_ENABLED")
                 .is_some_and(|v| v == "true") =>
         {
-            return Err("AAD_IS_POP_TOKEN_ENABLED is not supported; tokens are plain ones".into());
+            return Err(CloudError::settings(
+                "AAD_IS_POP_TOKEN_ENABLED is not supported; tokens are plain ones",
+            ));
         }
         "spn" => {
             let secret = env
                 .get("AZURE_CLIENT_SECRET")
                 .or_else(|| env.get("AAD_SERVICE_PRINCIPAL_CLIENT_SECRET"));
-            let secret = secret.ok_or(
-                "AZURE_CLIENT_SECRET is not set; an application's certificate is not supported",
-            )?;
+            let secret = secret.ok_or_else(|| {
+                CloudError::settings(
+                    "AZURE_CLIENT_SECRET is not set; an application's certificate is not supported",
+                )
+            })?;
             grant(env, &server, &client()?, &[("client_secret", &secret)]).await?
         }
         "msi" => of_machine(env, &server).await?,
         other => {
-            return Err(format!(
+            return Err(CloudError::settings(format!(
                 "AAD_LOGIN_METHOD {other} is not supported; use workloadidentity, spn or msi"
-            ));
+            )));
         }
     };
     web::json::<Grant>(&answer)?.token()
@@ -70,7 +74,7 @@ async fn grant(
     server: &str,
     client: &str,
     proof: &[(&str, &str)],
-) -> Result<String, String> {
+) -> Result<String, CloudError> {
     let scope = format!("{}/.default", server.trim_end_matches('/'));
     let mut fields = vec![
         ("grant_type", "client_credentials"),
@@ -102,7 +106,7 @@ fn authority(env: &Env) -> String {
     })
 }
 
-async fn of_machine(env: &Env, server: &str) -> Result<String, String> {
+async fn of_machine(env: &Env, server: &str) -> Result<String, CloudError> {
     let host = env
         .get("AZURE_POD_IDENTITY_AUTHORITY_HOST")
         .unwrap_or_else(|| "http://169.254.169.254".to_owned());

@@ -3,7 +3,7 @@
 //! Main function: [`token`]; main type: [`Tokens`]. A key file (a setting's, `GOOGLE_APPLICATION_CREDENTIALS`, or
 //! `gcloud`'s), else the metadata server's service account.
 
-use crate::{Env, Grant, Token, kept::Kept, read, web};
+use crate::{CloudError, Env, Grant, Token, kept::Kept, read, web};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::Timestamp;
 use rustls::{
@@ -67,7 +67,7 @@ impl Tokens {
 
     /// # Errors
     /// As [`token`].
-    pub async fn of(&self, key_file: &str) -> Result<Arc<Token>, String> {
+    pub async fn of(&self, key_file: &str) -> Result<Arc<Token>, CloudError> {
         if let Some(kept) = self.kept.get(&[key_file], Timestamp::now()) {
             return kept;
         }
@@ -84,7 +84,7 @@ impl Tokens {
 ///
 /// # Errors
 /// The text has no secrets.
-pub async fn token(env: &Env, key_file: &str) -> Result<Token, String> {
+pub async fn token(env: &Env, key_file: &str) -> Result<Token, CloudError> {
     let well_known = env.home(".config/gcloud/application_default_credentials.json");
     let file = Some(key_file.to_owned())
         .filter(|file| !file.is_empty())
@@ -94,12 +94,12 @@ pub async fn token(env: &Env, key_file: &str) -> Result<Token, String> {
         return of_machine(env).await;
     };
     let text = read(&file).await?;
-    let credentials: Credentials =
-        web::json(&text).map_err(|e| format!("{file}: {}", e.replace("the answer", "it")))?;
+    let wrong = |why: String| CloudError::settings(format!("{file}: {why}"));
+    let credentials: Credentials = serde_json::from_str(&text)
+        .map_err(|e| wrong(format!("it cannot be read ({})", web::place(&e))))?;
     let answer = match credentials.kind.as_str() {
         "service_account" => {
-            let assertion =
-                assertion(&credentials, Timestamp::now()).map_err(|e| format!("{file}: {e}"))?;
+            let assertion = assertion(&credentials, Timestamp::now()).map_err(wrong)?;
             let fields = [("grant_type", BEARER), ("assertion", &assertion)];
             web::send(web::post(&credentials.token_uri, &[], &fields)?).await?
         }
@@ -113,16 +113,16 @@ pub async fn token(env: &Env, key_file: &str) -> Result<Token, String> {
             web::send(web::post(&credentials.token_uri, &[], &fields)?).await?
         }
         other => {
-            return Err(format!(
-                "{file}: credentials of type {other:?} are not supported; use service_account or authorized_user"
-            ));
+            return Err(wrong(format!(
+                "credentials of type {other:?} are not supported; use service_account or authorized_user"
+            )));
         }
     };
     web::json::<Grant>(&answer)?.token()
 }
 
 /// The service account of the instance or, with workload identity, of the pod.
-async fn of_machine(env: &Env) -> Result<Token, String> {
+async fn of_machine(env: &Env) -> Result<Token, CloudError> {
     let host = env
         .get("GCE_METADATA_HOST")
         .unwrap_or_else(|| "169.254.169.254".to_owned());
@@ -131,8 +131,9 @@ async fn of_machine(env: &Env) -> Result<Token, String> {
         web::escape(&SCOPES.replace(' ', ","))
     );
     let answer = web::send_here(web::get(&url, &[("metadata-flavor", "Google")])?).await;
-    let answer = answer.map_err(|e| {
-        format!("GOOGLE_APPLICATION_CREDENTIALS is not set, and of the machine: {e}")
+    let answer = answer.map_err(|why| CloudError::Machine {
+        without: "GOOGLE_APPLICATION_CREDENTIALS is not set",
+        why: Box::new(why),
     })?;
     web::json::<Grant>(&answer)?.token()
 }

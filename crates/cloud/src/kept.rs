@@ -1,5 +1,6 @@
 //! What a provider gave, as long as it may be used. Main type: [`Kept`].
 
+use crate::CloudError;
 use jiff::{SignedDuration, Timestamp};
 use std::{
     collections::BTreeMap,
@@ -14,7 +15,7 @@ const PAUSE: SignedDuration = SignedDuration::from_secs(5);
 /// Things by what they were asked for with, and why there are none.
 pub(crate) struct Kept<T>(Mutex<BTreeMap<Vec<String>, Until<T>>>);
 
-type Until<T> = (Timestamp, Result<Arc<T>, String>);
+type Until<T> = (Timestamp, Result<Arc<T>, CloudError>);
 
 impl<T> Default for Kept<T> {
     fn default() -> Self {
@@ -23,7 +24,7 @@ impl<T> Default for Kept<T> {
 }
 
 impl<T> Kept<T> {
-    pub fn get(&self, key: &[&str], now: Timestamp) -> Option<Result<Arc<T>, String>> {
+    pub fn get(&self, key: &[&str], now: Timestamp) -> Option<Result<Arc<T>, CloudError>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (until, kept) = known.get(&owned(key))?;
         (now < *until).then(|| kept.clone())
@@ -34,8 +35,8 @@ impl<T> Kept<T> {
         &self,
         key: &[&str],
         now: Timestamp,
-        asked: Result<(T, Timestamp), String>,
-    ) -> Result<Arc<T>, String> {
+        asked: Result<(T, Timestamp), CloudError>,
+    ) -> Result<Arc<T>, CloudError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Another question may have been answered meanwhile: a failure takes nothing away.
         if let (Err(_), Some((until, Ok(kept)))) = (&asked, known.get(&owned(key)))
@@ -67,8 +68,8 @@ mod tests {
         let at = |seconds| Timestamp::from_second(seconds).expect("a time");
         assert!(kept.get(&["a", "b"], at(0)).is_none());
         let _ = kept.put(&["a", "b"], at(0), Ok((1, at(600))));
-        let _ = kept.put(&["none"], at(0), Err("no".to_owned()));
-        let late = kept.put(&["a", "b"], at(1), Err("no".to_owned()));
+        let _ = kept.put(&["none"], at(0), Err(CloudError::settings("no")));
+        let late = kept.put(&["a", "b"], at(1), Err(CloudError::settings("no")));
         assert_eq!(
             late.map(|value| *value),
             Ok(1),
@@ -78,7 +79,7 @@ mod tests {
             (vec!["a", "b"], 539, Some(Ok(1))),
             (vec!["a", "b"], 540, None),
             (vec!["a", "c"], 0, None),
-            (vec!["none"], 4, Some(Err("no".to_owned()))),
+            (vec!["none"], 4, Some(Err(CloudError::settings("no")))),
             (vec!["none"], 5, None),
         ] {
             let found = kept.get(&key, at(now));

@@ -2,17 +2,21 @@
 //! and signatures of requests to AWS.
 //!
 //! Main functions: [`aws::sign_in`], [`gcp::token`] and [`azure::token`]; main types:
-//! [`aws::Identities`] and [`gcp::Tokens`], which keep what they were given, and [`sigv4::Scope`]. Each looks where the provider's own libraries look: the environment ([`Env`]),
-//! files, and the machine's metadata service. Its requests go through the proxies that the environment
-//! names ([`proxy`]). It must not know its callers.
+//! [`aws::Identities`] and [`gcp::Tokens`], which keep what they were given, [`sigv4::Scope`], and
+//! [`CloudError`]. Each looks where the provider's own libraries look: the environment ([`Env`]),
+//! files, and the machine's metadata service. Its requests go through the proxies that the
+//! environment names ([`proxy`]). It must not know its callers.
 
 pub mod aws;
 pub mod azure;
+mod error;
 pub mod gcp;
 mod kept;
 pub mod proxy;
 pub mod sigv4;
 mod web;
+
+pub use error::CloudError;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
@@ -46,8 +50,9 @@ impl Env {
             .filter(|value| !value.is_empty())
     }
 
-    pub(crate) fn need(&self, name: &str) -> Result<String, String> {
-        self.get(name).ok_or_else(|| format!("{name} is not set"))
+    pub(crate) fn need(&self, name: &str) -> Result<String, CloudError> {
+        self.get(name)
+            .ok_or_else(|| CloudError::settings(format!("{name} is not set")))
     }
 
     /// A file below the user's home folder.
@@ -57,8 +62,8 @@ impl Env {
 }
 
 /// The content of a file that a setting names.
-async fn read(path: &str) -> Result<String, String> {
-    let wrong = |e: &dyn std::fmt::Display| format!("{path}: {e}");
+async fn read(path: &str) -> Result<String, CloudError> {
+    let wrong = |e: &dyn std::fmt::Display| CloudError::settings(format!("{path}: {e}"));
     let length = tokio::fs::metadata(path)
         .await
         .map_err(|e| wrong(&e))?
@@ -80,15 +85,16 @@ struct Grant {
 }
 
 impl Grant {
-    fn token(self) -> Result<Token, String> {
+    fn token(self) -> Result<Token, CloudError> {
         let seconds = self
             .expires_in
             .as_i64()
             .or_else(|| self.expires_in.as_str()?.parse().ok());
-        let seconds = seconds.ok_or("the answer does not say how long the token is good")?;
+        let unsaid = || CloudError::answer("the answer does not say how long the token is good");
+        let seconds = seconds.ok_or_else(unsaid)?;
         let until = Timestamp::now()
             .checked_add(SignedDuration::from_secs(seconds))
-            .map_err(|e| e.to_string())?;
+            .map_err(|e| CloudError::answer(e.to_string()))?;
         Ok(Token {
             value: self.access_token,
             until,

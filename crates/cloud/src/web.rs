@@ -1,6 +1,6 @@
 //! Requests to token providers: small, with a time limit and a bounded response.
 
-use crate::proxy;
+use crate::{CloudError, proxy};
 use http::{Request, header::CONTENT_TYPE};
 use hyper_util::client::proxy::matcher::Intercept;
 use reqwest::{Client, Proxy, Url, redirect::Policy};
@@ -15,18 +15,18 @@ const MAX_ANSWER: usize = 1 << 20;
 const SHOWN: usize = 400;
 
 /// Returns the response's body. An HTTP error status is an error with its text.
-pub async fn send(request: Request<Vec<u8>>) -> Result<String, String> {
+pub async fn send(request: Request<Vec<u8>>) -> Result<String, CloudError> {
     exchange(request, false).await
 }
 
 /// For localhost and link-local addresses, without a proxy.
-pub async fn send_here(request: Request<Vec<u8>>) -> Result<String, String> {
+pub async fn send_here(request: Request<Vec<u8>>) -> Result<String, CloudError> {
     exchange(request, true).await
 }
 
 /// The client for servers that are reached through the environment's proxies, or for others. Neither
 /// follows redirects: bodies have credentials.
-fn client(direct: bool) -> Result<Client, String> {
+fn client(direct: bool) -> Result<Client, CloudError> {
     static CLIENTS: [OnceLock<Client>; 2] = [OnceLock::new(), OnceLock::new()];
     let known = &CLIENTS[usize::from(direct)];
     if let Some(client) = known.get() {
@@ -38,7 +38,8 @@ fn client(direct: bool) -> Result<Client, String> {
     if direct {
         builder = builder.no_proxy();
     }
-    let client = builder.build().map_err(|e| root_cause(&e))?;
+    let client = builder.build();
+    let client = client.map_err(|e| CloudError::settings(root_cause(&e)))?;
     Ok(known.get_or_init(|| client).clone())
 }
 
@@ -60,37 +61,49 @@ fn through(proxy: Url) -> reqwest::Result<Client> {
     builder.proxy(Proxy::all(proxy)?).build()
 }
 
-async fn exchange(request: Request<Vec<u8>>, here: bool) -> Result<String, String> {
+async fn exchange(request: Request<Vec<u8>>, here: bool) -> Result<String, CloudError> {
     let (Some(scheme), Some(authority)) = (request.uri().scheme_str(), request.uri().authority())
     else {
-        return Err(format!("{}: it is not a URL", request.uri()));
+        let why = format!("{}: it is not a URL", request.uri());
+        return Err(CloudError::Settings(why));
     };
     let host = format!("{scheme}://{authority}");
-    let told = |e: String| format!("{host}: {e}");
     let named = proxy::from_environment(request.uri()).filter(|_| !here);
     let client = match named.as_ref().map(socks) {
         None => client(true)?,
         Some(None) => client(false)?,
-        Some(Some(url)) => through(url).map_err(|e| root_cause(&e))?,
+        Some(Some(url)) => through(url).map_err(|e| CloudError::settings(root_cause(&e)))?,
     };
-    let request = reqwest::Request::try_from(request).map_err(|e| told(root_cause(&e)))?;
-    answer(client, request).await.map_err(told)
+    let request = reqwest::Request::try_from(request);
+    let request =
+        request.map_err(|e| CloudError::settings(format!("{host}: {}", root_cause(&e))))?;
+    answer(client, request, &host).await
 }
 
-async fn answer(client: Client, request: reqwest::Request) -> Result<String, String> {
-    let failed = |e: reqwest::Error| {
-        if e.is_timeout() {
-            format!("no answer within {}s", TIMEOUT.as_secs())
-        } else {
-            root_cause(&e)
-        }
+async fn answer(
+    client: Client,
+    request: reqwest::Request,
+    host: &str,
+) -> Result<String, CloudError> {
+    let failed = |e: reqwest::Error| match e.is_builder() {
+        // Nobody was asked: the URL's scheme is not HTTP, say.
+        true => CloudError::settings(format!("{host}: {}", root_cause(&e))),
+        false => CloudError::Unreachable {
+            host: host.to_owned(),
+            reason: match e.is_timeout() {
+                true => format!("no answer within {}s", TIMEOUT.as_secs()),
+                false => root_cause(&e),
+            },
+        },
     };
     let mut response = client.execute(request).await.map_err(failed)?;
     let status = response.status();
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(failed)? {
         if body.len() + chunk.len() > MAX_ANSWER {
-            return Err("the answer is too long".to_owned());
+            return Err(CloudError::answer(format!(
+                "{host}: the answer is too long"
+            )));
         }
         body.extend_from_slice(&chunk);
     }
@@ -99,7 +112,11 @@ async fn answer(client: Client, request: reqwest::Request) -> Result<String, Str
         return Ok(text.into_owned());
     }
     let shown: String = text.chars().take(SHOWN).collect();
-    Err(format!("{status}: {}", shown.trim()))
+    Err(CloudError::Refused {
+        host: host.to_owned(),
+        status,
+        said: shown.trim().to_owned(),
+    })
 }
 
 /// The innermost cause; outer ones repeat the URL.
@@ -112,7 +129,7 @@ fn root_cause(error: &dyn std::error::Error) -> String {
 }
 
 /// A GET with these headers.
-pub fn get(url: &str, headers: &[(&str, &str)]) -> Result<Request<Vec<u8>>, String> {
+pub fn get(url: &str, headers: &[(&str, &str)]) -> Result<Request<Vec<u8>>, CloudError> {
     request("GET", url, headers, String::new())
 }
 
@@ -121,7 +138,7 @@ pub fn post(
     url: &str,
     headers: &[(&str, &str)],
     fields: &[(&str, &str)],
-) -> Result<Request<Vec<u8>>, String> {
+) -> Result<Request<Vec<u8>>, CloudError> {
     let mut request = request("POST", url, headers, form(fields))?;
     request
         .headers_mut()
@@ -134,14 +151,14 @@ pub fn request(
     url: &str,
     headers: &[(&str, &str)],
     body: String,
-) -> Result<Request<Vec<u8>>, String> {
+) -> Result<Request<Vec<u8>>, CloudError> {
     let mut request = Request::builder().method(method).uri(url);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
     request
         .body(body.into_bytes())
-        .map_err(|e| format!("{url}: {e}"))
+        .map_err(|e| CloudError::settings(format!("{url}: {e}")))
 }
 
 pub fn form(fields: &[(&str, &str)]) -> String {
@@ -167,18 +184,74 @@ pub fn escape(text: &str) -> String {
 }
 
 /// Parses a JSON response.
-pub fn json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    // Not the parser's message, which quotes the content.
-    serde_json::from_str(text).map_err(|e| {
-        let (line, column) = (e.line(), e.column());
-        format!("the answer cannot be read (line {line}, column {column})")
-    })
+pub fn json<T: DeserializeOwned>(text: &str) -> Result<T, CloudError> {
+    let read = serde_json::from_str(text);
+    read.map_err(|e| CloudError::answer(format!("the answer cannot be read ({})", place(&e))))
+}
+
+/// Where a JSON text is wrong: not the parser's message, which quotes the content.
+pub fn place(error: &serde_json::Error) -> String {
+    format!("line {}, column {}", error.line(), error.column())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::StatusCode;
     use hyper_util::client::proxy::matcher::Matcher;
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
+
+    #[tokio::test]
+    async fn who_refuses_differs_from_who_is_away() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let host = format!("http://{}", listener.local_addr().expect("an address"));
+        let serve = async {
+            let (mut client, _) = listener.accept().await.expect("a client");
+            let read = client.read(&mut [0; 4096]).await.expect("a request");
+            assert!(read > 0);
+            let answer =
+                "HTTP/1.1 403 Forbidden\r\nconnection: close\r\ncontent-length: 3\r\n\r\nno\n";
+            client
+                .write_all(answer.as_bytes())
+                .await
+                .expect("an answer");
+            client.shutdown().await.expect("the end");
+        };
+        let ask = || get(&format!("{host}/token"), &[]).expect("a request");
+        let (refused, ()) = tokio::join!(send_here(ask()), serve);
+        let refused = refused.expect_err("it refuses");
+        assert_eq!(refused.to_string(), format!("{host}: 403 Forbidden: no"));
+        let said = CloudError::Refused {
+            host: host.clone(),
+            status: StatusCode::FORBIDDEN,
+            said: "no".to_owned(),
+        };
+        assert_eq!(refused, said);
+        // Its port stays taken, so that no other process answers there.
+        let leave = async {
+            while let Ok((client, _)) = listener.accept().await {
+                drop(client);
+            }
+        };
+        let away = tokio::select! {
+            away = send_here(ask()) => away.expect_err("nobody answers"),
+            () = leave => panic!("it does not listen any more"),
+        };
+        assert!(
+            matches!(&away, CloudError::Unreachable { host: at, .. } if *at == host),
+            "{away}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_url_that_is_not_of_http_is_a_wrong_setting() {
+        let request = get("ftp://127.0.0.1/token", &[]).expect("a request");
+        let wrong = send_here(request).await.expect_err("it is not HTTP");
+        assert!(matches!(wrong, CloudError::Settings(_)), "{wrong}");
+    }
 
     #[test]
     fn a_proxy_that_speaks_socks_resolves_names() {

@@ -171,6 +171,21 @@ impl Error {
         self.code() == Some(404)
     }
 
+    /// The API server says that the object of this name does not exist. A kind that is not served
+    /// for a moment is "not found" as well, which says nothing about its objects.
+    pub fn is_absent(&self, name: &str) -> bool {
+        self.api().is_some_and(|e| {
+            e.code == 404 && e.about.as_ref().is_some_and(|about| about.name == name)
+        })
+    }
+
+    /// The API server says that there is no such namespace, as it does of every object that is to
+    /// be created in it.
+    pub fn is_absent_namespace(&self, name: &str) -> bool {
+        let about = self.api().and_then(|e| e.about.as_ref());
+        self.is_absent(name) && about.is_some_and(|about| about.kind == "namespaces")
+    }
+
     /// The object changed since it was read.
     pub fn is_conflict(&self) -> bool {
         self.api()

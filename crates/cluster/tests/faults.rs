@@ -728,28 +728,83 @@ async fn s37_what_comes_together_is_done_at_once() {
     );
 }
 
-/// Its answer is of no use to the cache, whose watch is of the other version and lags behind.
-#[tokio::test]
-async fn what_is_written_in_another_version_than_the_watched_one_is_seen_at_once() {
+/// A server with the Good, and what its watch tells.
+async fn with_good() -> (Fake, LiveCache) {
     let fake = Fake::default();
     {
         let mut state = fake.state();
         (state.version, state.good) = (1, Some(a_good("v2")));
     }
     let cache = fake.cache().await;
+    (fake, cache)
+}
+
+/// A write in another version than the one that is watched.
+fn release_good() -> Effect {
+    let in_v1 = Object::from_value(a_good("v1")).expect("a map");
+    Effect::RemoveFinalizer {
+        step: step(&in_v1),
+        uid: "uid-g".to_owned(),
+        finalizer: "example.org/hold".to_owned(),
+    }
+}
+
+/// Its answer is of no use to the cache, whose watch is of the other version and lags behind.
+#[tokio::test]
+async fn what_is_written_in_another_version_than_the_watched_one_is_seen_at_once() {
+    let (fake, cache) = with_good().await;
     let held = |cache: &LiveCache| {
         let object = cache.object(&good_key()).expect("it is tracked");
         object.finalizers().len()
     };
     assert_eq!(held(&cache), 1);
     let executor = Executor::new(cache.clone());
-    let in_v1 = Object::from_value(a_good("v1")).expect("a map");
-    let release = Effect::RemoveFinalizer {
-        step: step(&in_v1),
-        uid: "uid-g".to_owned(),
-        finalizer: "example.org/hold".to_owned(),
-    };
-    executor.run(0, &release).await.result.expect("released");
+    let released = executor.run(0, &release_good()).await;
+    released.result.expect("released");
     assert_eq!(fake.asked("PATCH /apis/two.example/v1/"), 1);
     assert_eq!(held(&cache), 0);
+}
+
+/// The server's answers that an object does not exist, and that its kind is not served, which says
+/// nothing about the object.
+fn not_found(kind: &str, name: &str) -> [(Value, bool); 2] {
+    let mut absent = status(404, "NotFound", &format!("{kind} \"{name}\" not found"));
+    absent["details"] = json!({"kind": kind, "name": name});
+    let what = "the server could not find the requested resource";
+    [(absent, false), (status(404, "NotFound", what), true)]
+}
+
+/// Its last finalizer may have been removed by the very write.
+#[tokio::test]
+async fn what_is_gone_when_it_is_read_again_after_a_write_is_not_kept() {
+    for (told, stays) in not_found("goods", "g") {
+        let (fake, cache) = with_good().await;
+        let read = "/apis/two.example/v2/namespaces/ns/goods/g";
+        let answers = vec![(404, told.clone())];
+        fake.state().refusals.insert(read.to_owned(), answers);
+        let released = Executor::new(cache.clone()).run(0, &release_good()).await;
+        released.result.expect("released");
+        assert_eq!(fake.asked(&format!("GET {read}")), 1);
+        assert_eq!(cache.get(&good_key()).is_some(), stays, "{told}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_deleted_because_its_kind_is_not_served_is_still_there() {
+    for (told, stays) in not_found("configmaps", "a") {
+        let fake = Fake::default();
+        let object = fake.put("a", "app");
+        let cache = fake.cache().await;
+        eventually("it is listed", || cache.get(&key("a")).is_some()).await;
+        let answers = vec![(404, told.clone())];
+        let path = format!("{NAMED}a");
+        fake.state().refusals.insert(path.clone(), answers);
+        let executor = Executor::new(cache.clone());
+        executor
+            .remove(&object.gvk(), &key("a"), object.uid(), "Background")
+            .await
+            .expect("not there, as far as the server says");
+        assert_eq!(fake.asked(&format!("DELETE {path}")), 1);
+        assert_eq!(cache.get(&key("a")).is_some(), stays, "{told}");
+    }
 }

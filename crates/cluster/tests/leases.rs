@@ -7,7 +7,10 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 use tiphys_cluster::{
@@ -37,6 +40,8 @@ struct Replica {
 
 struct Ground {
     kube: EmbeddedKube,
+    /// How many objects were to be created.
+    posts: Arc<AtomicUsize>,
 }
 
 impl Ground {
@@ -49,13 +54,17 @@ impl Ground {
             kube: EmbeddedKube::start(options)
                 .await
                 .expect("the embedded server starts"),
+            posts: Arc::default(),
         }
     }
 
     async fn wired(&self) -> (Cluster, Sender<bool>) {
         let (cut, state) = tokio::sync::watch::channel(false);
-        let router = self.kube.router();
+        let (router, posts) = (self.kube.router(), Arc::clone(&self.posts));
         let service = tower::service_fn(move |request: Request<Body>| {
+            if request.method() == Method::POST {
+                posts.fetch_add(1, Ordering::Relaxed);
+            }
             let (router, mut state) = (router.clone(), state.clone());
             async move {
                 let _ = state.wait_for(|cut| !cut).await;
@@ -202,6 +211,24 @@ async fn c99_a_free_lease_is_taken_at_once_and_given_back_at_the_end() {
         two.until(&[0]).await < Duration::from_secs(3),
         "nobody waits for a lease that was given back"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_is_missing_is_tried_less_and_less_often_and_used_when_it_is_there() {
+    let ground = Ground::new().await;
+    let elsewhere = |o: &mut LeaseOptions| "later".clone_into(&mut o.namespace);
+    let one = ground.replica("one", 1, elsewhere).await;
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(one.holds(), NONE);
+    let tries = ground.posts.load(Ordering::Relaxed);
+    assert!((3..=20).contains(&tries), "{tries} tries in a minute");
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "later"}});
+    let call = Call::new(Method::POST, "/api/v1/namespaces");
+    let call = call.with_body(JSON, namespace.to_string());
+    let created = one.cluster.http().send(&call).await;
+    created.expect("the namespace is created");
+    let took = one.until(&[0]).await;
+    assert!(took <= DURATION + Duration::from_secs(1), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]

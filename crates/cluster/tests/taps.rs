@@ -14,9 +14,9 @@ use std::{
     },
     time::Duration,
 };
-use tiphys_apimachinery::ResourceKey;
+use tiphys_apimachinery::{Object, ResourceKey};
 use tiphys_cluster::{
-    CacheOptions, Cluster, Discovery, Error, LiveCache, Records, RecordsOptions,
+    CacheOptions, Cluster, Discovery, Error, LiveCache, Records, RecordsOptions, Settings,
     request::{Call, JSON, MERGE_PATCH},
 };
 use tiphys_embedded_kube::{EmbeddedKube, Options};
@@ -318,4 +318,37 @@ async fn what_has_no_name_is_neither_read_nor_deleted() {
     );
     let left = applications.fetch("argocd", "a").await;
     assert!(left.expect("it can be read").is_some());
+}
+
+/// Who adds a repository and then an Application of it must not find the repository unknown.
+#[tokio::test]
+async fn settings_contain_what_was_written_before() {
+    let ground = Ground::new().await;
+    let records = Records::start(ground.own.clone(), RecordsOptions::new("argocd"));
+    records.wait_ready().await.expect("the records can be read");
+    let url = |round: usize| format!("https://git.example/{round}.git");
+    let secret = |round: usize| {
+        Object::from_value(json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {
+                "name": format!("repo-{round}"), "namespace": "argocd",
+                "labels": {"argocd.argoproj.io/secret-type": "repository"},
+            },
+            "stringData": {"url": url(round), "password": "p"},
+        }))
+        .expect("a map")
+    };
+    // Again and again: the reading that follows a change must not be taken for a later one's.
+    for round in 0..5 {
+        let created = records.secrets.create(&secret(round)).await;
+        created.expect("it can be created");
+        records.settle().await;
+        let known = |settings: &Settings| settings.repository(&url(round), "").is_some();
+        assert!(known(&records.settings()), "{round}");
+        let name = format!("repo-{round}");
+        let deleted = records.secrets.delete("argocd", &name, "", "").await;
+        deleted.expect("it can be deleted");
+        records.settle().await;
+        assert!(!known(&records.settings()), "{round}");
+    }
 }

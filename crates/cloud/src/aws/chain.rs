@@ -3,7 +3,7 @@
 
 use super::{Sts, profile::Profiles};
 use crate::{
-    Env, read,
+    CloudError, Env, read,
     sigv4::{Keys, Request, Scope},
     web,
 };
@@ -27,7 +27,7 @@ pub async fn keys(
     profile: &str,
     chosen: bool,
     sts: &Sts,
-) -> Result<Keys, String> {
+) -> Result<Keys, CloudError> {
     if !chosen {
         if let Some(keys) = of_environment(env) {
             return Ok(keys);
@@ -37,9 +37,9 @@ pub async fn keys(
             return web_identity(sts, &file, &env.need("AWS_ROLE_ARN")?, &session).await;
         }
     } else if !profiles.has(profile) {
-        return Err(format!(
+        return Err(CloudError::settings(format!(
             "there is no profile {profile:?} in AWS' configuration"
-        ));
+        )));
     }
     of_profile(env, profiles, profile, sts).await
 }
@@ -62,16 +62,16 @@ async fn of_profile(
     profiles: &Profiles,
     profile: &str,
     sts: &Sts,
-) -> Result<Keys, String> {
+) -> Result<Keys, CloudError> {
     let mut chain = vec![profile.to_owned()];
     while let Some(source) = profiles
         .value(&chain[chain.len() - 1], "source_profile")
         .filter(|s| !chain.contains(s))
     {
         if !profiles.has(&source) || chain.len() == DEPTH {
-            return Err(format!(
+            return Err(CloudError::settings(format!(
                 "profile {profile:?}: the source profile {source:?} does not exist, or is one too many"
-            ));
+            )));
         }
         chain.push(source);
     }
@@ -89,21 +89,28 @@ async fn of_profile(
         }
     } else if let Some(source) = value("credential_source") {
         match source.as_str() {
-            "Environment" => of_environment(env)
-                .ok_or("credential_source = Environment: there are no keys in the environment")?,
-            "EcsContainer" => of_container(env)
-                .await?
-                .ok_or("credential_source = EcsContainer: there is no container's address")?,
+            "Environment" => of_environment(env).ok_or_else(|| {
+                CloudError::settings(
+                    "credential_source = Environment: there are no keys in the environment",
+                )
+            })?,
+            "EcsContainer" => of_container(env).await?.ok_or_else(|| {
+                CloudError::settings(
+                    "credential_source = EcsContainer: there is no container's address",
+                )
+            })?,
             "Ec2InstanceMetadata" => of_machine(env).await?,
             other => {
-                return Err(format!(
+                return Err(CloudError::settings(format!(
                     "profile {last:?}: there is no credential_source {other:?}"
-                ));
+                )));
             }
         }
     } else if let Some(file) = value("web_identity_token_file") {
         let role = value("role_arn").ok_or_else(|| {
-            format!("profile {last:?} has a web_identity_token_file and no role_arn")
+            CloudError::settings(format!(
+                "profile {last:?} has a web_identity_token_file and no role_arn"
+            ))
         })?;
         roles.remove(0);
         web_identity(
@@ -122,9 +129,9 @@ async fn of_profile(
     .into_iter()
     .find(|k| value(k).is_some())
     {
-        return Err(format!(
+        return Err(CloudError::settings(format!(
             "profile {last:?}: {key} is not supported; use keys, a role or a web identity"
-        ));
+        )));
     } else if let Some(keys) = of_container(env).await? {
         keys
     } else {
@@ -142,7 +149,7 @@ async fn of_profile(
 }
 
 /// Assumes a role and returns its credentials.
-pub async fn assume(sts: &Sts, keys: &Keys, role: &str, session: &str) -> Result<Keys, String> {
+pub async fn assume(sts: &Sts, keys: &Keys, role: &str, session: &str) -> Result<Keys, CloudError> {
     let fields = [
         ("Action", "AssumeRole"),
         ("Version", "2011-06-15"),
@@ -173,7 +180,12 @@ pub async fn assume(sts: &Sts, keys: &Keys, role: &str, session: &str) -> Result
     of_xml(&web::send(web::post(&format!("{}/", sts.url), &headers, &fields)?).await?)
 }
 
-async fn web_identity(sts: &Sts, file: &str, role: &str, session: &str) -> Result<Keys, String> {
+async fn web_identity(
+    sts: &Sts,
+    file: &str,
+    role: &str,
+    session: &str,
+) -> Result<Keys, CloudError> {
     let token = read(file).await?;
     let fields = [
         ("Action", "AssumeRoleWithWebIdentity"),
@@ -189,12 +201,13 @@ async fn web_identity(sts: &Sts, file: &str, role: &str, session: &str) -> Resul
 }
 
 /// The credentials in an STS response.
-fn of_xml(xml: &str) -> Result<Keys, String> {
+fn of_xml(xml: &str) -> Result<Keys, CloudError> {
     let value = |name: &str| {
         let after = xml.split_once(&format!("<{name}>"))?.1;
         Some(after.split_once(&format!("</{name}>"))?.0.trim().to_owned())
     };
-    let need = |name| value(name).ok_or_else(|| format!("the answer of STS has no {name}"));
+    let missing = |name: &str| CloudError::answer(format!("the answer of STS has no {name}"));
+    let need = |name| value(name).ok_or_else(|| missing(name));
     Ok(Keys {
         id: need("AccessKeyId")?,
         secret: need("SecretAccessKey")?,
@@ -228,7 +241,7 @@ impl From<Answer> for Keys {
 }
 
 /// Credentials of EKS Pod Identity or of an ECS task; `None` if not available.
-async fn of_container(env: &Env) -> Result<Option<Keys>, String> {
+async fn of_container(env: &Env) -> Result<Option<Keys>, CloudError> {
     let url = match (
         env.get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"),
         env.get("AWS_CONTAINER_CREDENTIALS_FULL_URI"),
@@ -237,16 +250,18 @@ async fn of_container(env: &Env) -> Result<Option<Keys>, String> {
         (None, Some(url)) => url,
         (None, None) => return Ok(None),
     };
-    let uri: Uri = url.parse().map_err(|e| format!("{url}: {e}"))?;
+    let uri: Uri = url
+        .parse()
+        .map_err(|e| CloudError::settings(format!("{url}: {e}")))?;
     let host = uri.host().unwrap_or_default();
     let here = host == "localhost"
         || host == "[::1]"
         || host.starts_with("127.")
         || NEIGHBOURS.contains(&host);
     if uri.scheme_str() != Some("https") && !here {
-        return Err(format!(
+        return Err(CloudError::settings(format!(
             "{url}: credentials are asked for without TLS of this machine and its neighbours only"
-        ));
+        )));
     }
     let token = match env.get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE") {
         Some(file) => Some(read(&file).await?),
@@ -261,23 +276,23 @@ async fn of_container(env: &Env) -> Result<Option<Keys>, String> {
 }
 
 /// Credentials of the instance's role.
-async fn of_machine(env: &Env) -> Result<Keys, String> {
+async fn of_machine(env: &Env) -> Result<Keys, CloudError> {
+    const WITHOUT: &str = "there are no credentials: none in the environment, in a profile or of a \
+                           container";
     if env
         .get("AWS_EC2_METADATA_DISABLED")
         .is_some_and(|v| v == "true")
     {
-        return Err(
-            "there are no credentials: none in the environment, in a profile or of a container, and the machine's are disabled".into()
-        );
+        let why = format!("{WITHOUT}, and the machine's are disabled");
+        return Err(CloudError::Settings(why));
     }
     let machine = env
         .get("AWS_EC2_METADATA_SERVICE_ENDPOINT")
         .unwrap_or_else(|| MACHINE.to_owned());
     let machine = machine.trim_end_matches('/');
-    let none = |e: String| {
-        format!(
-            "there are no credentials: none in the environment, in a profile or of a container, and of the machine: {e}"
-        )
+    let none = |why| CloudError::Machine {
+        without: WITHOUT,
+        why: Box::new(why),
     };
     let lifetime = [("x-aws-ec2-metadata-token-ttl-seconds", "300")];
     let token = web::request(

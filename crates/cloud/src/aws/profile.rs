@@ -3,7 +3,7 @@
 //! Main type: [`Profiles`]. Sections and keys; keys indented below another key configure other
 //! services and are ignored.
 
-use crate::{Env, read};
+use crate::{CloudError, Env, read};
 use std::{collections::BTreeMap, path::Path};
 
 /// The keys of each profile; those in the credentials file take precedence.
@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, path::Path};
 pub struct Profiles(BTreeMap<String, BTreeMap<String, String>>);
 
 impl Profiles {
-    pub async fn read(env: &Env) -> Result<Self, String> {
+    pub async fn read(env: &Env) -> Result<Self, CloudError> {
         let mut profiles = Self::default();
         for (name, default, prefixed) in [
             ("AWS_CONFIG_FILE", ".aws/config", true),

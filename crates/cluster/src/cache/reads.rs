@@ -7,7 +7,7 @@ use super::{
     record::{Body, Entry, KindId, NameId, Uid},
     store::Store,
 };
-use crate::{error::Error, request::Call};
+use crate::{discovery::Kind, error::Error, request::Call};
 use futures::{StreamExt, stream};
 use hashbrown::HashSet;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -242,11 +242,22 @@ impl LiveCache {
         let Some(kind) = self.kinds().preferred(&key.group_kind()).cloned() else {
             return Ok(None);
         };
-        let object = self.get_as(&kind.gvk, &key.namespace, &key.name).await?;
-        if let Some(object) = &object {
-            self.observe(object);
+        // What was known before the server said that there is nothing is gone for good: whatever
+        // gets its name later has another uid.
+        let known = self.get(key).map(|live| live.uid);
+        match self.ask(&kind, &key.namespace, &key.name).await {
+            Ok(object) => {
+                self.observe(&object);
+                Ok(Some(object))
+            }
+            Err(e) if e.is_not_found() => {
+                if let Some(uid) = known.filter(|_| e.is_absent(&key.name)) {
+                    self.observe_deleted(key, &uid);
+                }
+                Ok(None)
+            }
+            Err(e) => Err(e),
         }
-        Ok(object)
     }
 
     /// Adds the server's answer to a write in any version of its kind. An answer in another version
@@ -289,19 +300,17 @@ impl LiveCache {
         name: &str,
     ) -> Result<Option<Object>, Error> {
         let kind = self.shared.discovery.resolve(gvk).await?;
-        let call = Call::get(kind.object_path(namespace, name)).timeout(Duration::from_secs(30));
-        match self
-            .shared
-            .discovery
-            .cluster()
-            .http()
-            .json::<Object>(&call)
-            .await
-        {
+        match self.ask(&kind, namespace, name).await {
             Ok(object) => Ok(Some(object)),
             Err(e) if e.is_not_found() => Ok(None),
             Err(e) => Err(e),
         }
+    }
+
+    async fn ask(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Object, Error> {
+        let call = Call::get(kind.object_path(namespace, name)).timeout(Duration::from_secs(30));
+        let cluster = self.shared.discovery.cluster();
+        cluster.http().json(&call).await
     }
 
     /// The summary of an object.

@@ -45,19 +45,28 @@ pub(super) async fn resolve(source: Source, overrides: &Overrides) -> Result<Res
 }
 
 pub(super) fn in_cluster() -> Result<Resolved, Error> {
+    const FIX: &str = "run inside a pod with a service account, or give --kubeconfig";
     let origin = "in-cluster configuration";
-    let config = Config::incluster().map_err(|e| {
-        Error::config(
-            origin,
-            root_cause(&e),
-            "run inside a pod with a service account, or give --kubeconfig",
-        )
-    })?;
+    // The client library does not say which of them it did not find.
+    if let Some(name) = missing_variable(|name| std::env::var(name)) {
+        let problem = format!("the environment variable {name} is not set");
+        return Err(Error::config(origin, problem, FIX));
+    }
+    let config = Config::incluster().map_err(|e| Error::config(origin, root_cause(&e), FIX))?;
     Ok(Resolved::new(
         config,
         super::IN_CLUSTER_SERVER.to_owned(),
         origin.to_owned(),
     ))
+}
+
+/// What the kubelet sets in every container, and is not there.
+fn missing_variable(
+    read: impl Fn(&str) -> Result<String, std::env::VarError>,
+) -> Option<&'static str> {
+    let names = ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"];
+    let is_missing = |name: &&str| matches!(read(name), Err(std::env::VarError::NotPresent));
+    names.into_iter().find(is_missing)
 }
 
 async fn kubeconfig(
@@ -257,6 +266,25 @@ pub(super) fn describe(file: &str, context: Option<&str>, error: &KubeconfigErro
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_variable_that_is_missing_is_named() {
+        let found = |set: &'static [&str]| {
+            missing_variable(move |name| match set.contains(&name) {
+                true => Ok(String::new()),
+                false => Err(std::env::VarError::NotPresent),
+            })
+        };
+        assert_eq!(found(&[]), Some("KUBERNETES_SERVICE_HOST"));
+        assert_eq!(
+            found(&["KUBERNETES_SERVICE_HOST"]),
+            Some("KUBERNETES_SERVICE_PORT")
+        );
+        assert_eq!(
+            found(&["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"]),
+            None
+        );
+    }
 
     #[test]
     fn an_address_without_a_scheme_gets_one() {

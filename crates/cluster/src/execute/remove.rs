@@ -109,7 +109,7 @@ impl Executor {
                     ..api_error(e)
                 }));
             }
-            Err(e) if e.is_not_found() => {
+            Err(e) if e.is_absent(&key.name) => {
                 self.observe_deleted(key, uid);
                 return Err(e);
             }

@@ -21,6 +21,26 @@ pub enum LeaseAction {
     Ask(usize),
 }
 
+impl LeaseAction {
+    pub fn shard(self) -> usize {
+        match self {
+            Self::Renew(shard) | Self::Take(shard) | Self::Release(shard) | Self::Ask(shard) => {
+                shard
+            }
+        }
+    }
+
+    /// For the log.
+    pub fn verb(self) -> &'static str {
+        match self {
+            Self::Renew(_) => "renew",
+            Self::Take(_) => "acquire",
+            Self::Release(_) => "release",
+            Self::Ask(_) => "ask for",
+        }
+    }
+}
+
 struct Seen {
     record: Record,
     sign: Sign,

@@ -4,6 +4,7 @@ use super::{
     LeaseOptions,
     decide::{LeaseAction, View},
     record::Record,
+    troubles::{Troubles, missing_namespace},
     weights::Weights,
 };
 use crate::{
@@ -39,6 +40,7 @@ pub struct Keeper {
     weights: watch::Sender<Weights>,
     /// When the weights were last computed.
     weighed: Instant,
+    troubles: Troubles,
 }
 
 impl Keeper {
@@ -59,6 +61,7 @@ impl Keeper {
             changed,
             weights,
             weighed: Instant::now(),
+            troubles: Troubles::default(),
         }
     }
 
@@ -76,33 +79,71 @@ impl Keeper {
     /// Reads all leases and executes what is due; returns how long to wait until the next reading.
     async fn look(&mut self) -> Duration {
         // Random, so that replicas started together do not stay synchronized.
-        let mut pause = self.options.pause().mul_f64(rand::random_range(0.8..1.0));
+        let usual = self.options.pause().mul_f64(rand::random_range(0.8..1.0));
         if let Err(error) = self.read().await {
-            tracing::warn!(%error, "the leases cannot be read, without which nothing is synced; trying again");
-            return pause;
+            if self.troubles.meet(error.to_string()) {
+                tracing::warn!(%error, "the leases cannot be read, without which nothing is synced; trying again");
+            }
+            self.troubles.end();
+            return usual;
         }
         let now = Instant::now();
-        for deed in self.view.decide(&|shard| self.is_open(shard), now) {
-            match self.perform(deed).await {
+        let mut pause = usual;
+        // How long to wait at most after a lease could not be written.
+        let mut failed: Option<Duration> = None;
+        for action in self.view.decide(&|shard| self.is_open(shard), now) {
+            match self.perform(action).await {
                 // The lease can be relied on only if, after it was written, no replica was seen
                 // with another partition.
-                Ok(()) if matches!(deed, LeaseAction::Take(shard) | LeaseAction::Renew(shard) if !self.is_open(shard)) => {
+                Ok(()) if matches!(action, LeaseAction::Take(shard) | LeaseAction::Renew(shard) if !self.is_open(shard)) => {
                     pause = Duration::ZERO
                 }
                 Ok(()) => {}
                 Err(error) if error.is_conflict() || error.is_already_exists() => {
-                    tracing::debug!(?deed, "somebody else was faster");
+                    let shard = action.shard();
+                    tracing::debug!(shard, action = action.verb(), "somebody else was faster");
                     pause = pause.min(self.options.pause().mul_f64(rand::random_range(0.01..0.1)));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, ?deed, "a lease cannot be written; trying again")
+                    self.complain(action, &error);
+                    // A lease that we have must be renewed in time, whatever is wrong with others.
+                    let holds = (0..self.options.count).any(|shard| self.is_open(shard));
+                    let most = if holds || error.retryable() {
+                        usual
+                    } else {
+                        self.options.duration
+                    };
+                    failed = Some(failed.map_or(most, |before| before.min(most)));
                 }
             }
+        }
+        if self.troubles.end() {
+            tracing::info!("the leases can be read and written again");
+        }
+        if let Some(most) = failed {
+            // The lease that cannot be written may be free, which is no reason to hurry.
+            let wait = self.troubles.pause(most);
+            return if pause < usual { pause.min(wait) } else { wait };
         }
         // Wake up when the next lease becomes free, not one interval later.
         self.view
             .next_free(now)
             .map_or(pause, |free| pause.min(free.max(SOON)))
+    }
+
+    /// Logs why a lease cannot be written, unless that was said the last time as well.
+    fn complain(&mut self, action: LeaseAction, error: &Error) {
+        let missing = missing_namespace(error, &self.options.namespace);
+        let reason = missing.clone().unwrap_or_else(|| error.to_string());
+        if !self.troubles.meet(reason) {
+            return;
+        }
+        if let Some(missing) = missing {
+            tracing::warn!("{missing}");
+            return;
+        }
+        let (shard, action) = (action.shard(), action.verb());
+        tracing::warn!(%error, shard, action, "a lease cannot be written; trying again");
     }
 
     async fn read(&mut self) -> Result<(), Error> {

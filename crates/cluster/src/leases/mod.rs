@@ -15,6 +15,7 @@ pub mod dynamic;
 mod keeper;
 mod mapping;
 mod record;
+mod troubles;
 mod weights;
 
 pub use crate::fence::Fence;

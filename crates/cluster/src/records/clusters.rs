@@ -139,20 +139,7 @@ pub(super) fn local_names(settings: &Settings, aliases: &[Destination]) -> Arc<[
 
 #[cfg(test)]
 mod tests {
-    use super::{super::config::Config, super::secrets::read_secret, *};
-    use base64::{Engine as _, engine::general_purpose::STANDARD};
-    use serde_json::{Map, Value, json};
-
-    fn secret(kind: &str, data: &[(&str, &str)]) -> Object {
-        let data: Map<String, Value> = data
-            .iter()
-            .map(|(k, v)| ((*k).to_owned(), STANDARD.encode(v).into()))
-            .collect();
-        Object::from_value(
-            json!({"kind": "Secret", "metadata": {"name": "s", "labels": {"argocd.argoproj.io/secret-type": kind}}, "data": data}),
-        )
-        .expect("a map")
-    }
+    use super::{super::config::Config, super::secrets::read_secret, super::testing::secret, *};
 
     #[test]
     fn the_secret_of_a_cluster_that_cannot_be_read_is_not_forgotten() {
@@ -253,5 +240,32 @@ mod tests {
         );
         s.config = Config::default();
         assert_eq!(destinations(&s, Vec::new())[0].name, "local");
+    }
+
+    #[test]
+    fn a_secret_does_not_take_the_name_of_the_local_cluster() {
+        let far = "https://far.example";
+        let mut s = Settings::default();
+        let data = [
+            ("name", "in-cluster"),
+            ("server", far),
+            ("config", "{}"),
+            ("project", "team"),
+        ];
+        read_secret(&mut s, "cluster", &secret("cluster", &data)).expect("valid");
+        let known = destinations(&s, Vec::new());
+        let find = |server: &str, name: &str| {
+            let to = tiphys_api::application::ApplicationDestination {
+                server: server.into(),
+                name: name.into(),
+                ..Default::default()
+            };
+            spec::destination(&to, &known).map(|found| found.server)
+        };
+        let refusal = find("", "in-cluster").expect_err("two clusters have the name");
+        assert!(refusal.starts_with("there are 2 clusters"), "{refusal}");
+        for server in [IN_CLUSTER_SERVER, far] {
+            assert_eq!(find(server, "").as_deref(), Ok(server));
+        }
     }
 }

@@ -50,6 +50,8 @@ pub struct Event {
     pub warning: bool,
     pub reason: &'static str,
     pub message: String,
+    /// How often it happened.
+    pub count: u32,
     /// Such as `user`, `dest-server`, `dest-namespace`; written as annotations.
     pub annotations: BTreeMap<String, String>,
     pub labels: BTreeMap<String, String>,
@@ -64,6 +66,7 @@ impl Event {
             warning: false,
             reason,
             message: message.into(),
+            count: 1,
             annotations: BTreeMap::new(),
             labels: BTreeMap::new(),
         }
@@ -71,6 +74,11 @@ impl Event {
 
     pub fn warning(mut self, warning: bool) -> Self {
         self.warning = warning;
+        self
+    }
+
+    pub fn counted(mut self, count: u32) -> Self {
+        self.count = count;
         self
     }
 
@@ -147,7 +155,7 @@ impl Events {
                 "uid": t.uid, "resourceVersion": t.resource_version,
             },
             "source": {"component": self.component},
-            "firstTimestamp": stamp, "lastTimestamp": stamp, "count": 1,
+            "firstTimestamp": stamp, "lastTimestamp": stamp, "count": event.count,
             "type": if event.warning { "Warning" } else { "Normal" },
             "reason": event.reason, "message": event.message,
         });

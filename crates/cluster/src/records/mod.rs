@@ -16,6 +16,8 @@ mod rules;
 mod secrets;
 mod settings;
 mod store;
+#[cfg(test)]
+mod testing;
 
 pub use config::Config;
 pub use events::{Event, EventTarget, Events};
@@ -33,7 +35,7 @@ use tiphys_api::{AppProject, Application, ApplicationSet, constants};
 use tiphys_apimachinery::{Gvk, Object};
 use tiphys_engine::permit;
 use tiphys_gocompat::patterns;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The field manager of these writes.
@@ -128,6 +130,7 @@ pub struct Records {
     pub config_maps: Store<Object>,
     pub secrets: Store<Object>,
     settings: watch::Receiver<Arc<Settings>>,
+    ask_settings: mpsc::UnboundedSender<oneshot::Sender<()>>,
     /// `None` until it is known.
     permitted: watch::Receiver<Option<Arc<Permitted>>>,
     _guard: Arc<DropGuard>,
@@ -171,7 +174,8 @@ impl Records {
             &here,
             false,
         );
-        let settings = settings::follow(&config_maps, &secrets, options.overrides.clone());
+        let (ask_settings, asked) = mpsc::unbounded_channel();
+        let settings = settings::follow(&config_maps, &secrets, options.overrides.clone(), asked);
         let stop = CancellationToken::new();
         let permitted = permit(&options, &applications, &settings, stop.clone());
         let guard = Arc::new(stop.drop_guard());
@@ -183,6 +187,7 @@ impl Records {
             config_maps,
             secrets,
             settings,
+            ask_settings,
             permitted,
             _guard: guard,
         }
@@ -285,6 +290,17 @@ impl Records {
     /// The settings as they are now.
     pub fn settings(&self) -> Arc<Settings> {
         self.settings.borrow().clone()
+    }
+
+    /// Waits until the settings contain what was written to their ConfigMaps and Secrets through
+    /// these stores, so that who has written them, a repository say, can count on it at once.
+    /// Returns immediately while they cannot be read at all.
+    pub async fn settle(&self) {
+        let (done, read) = oneshot::channel();
+        if self.settings.borrow().complete && self.ask_settings.send(done).is_ok() {
+            // It is dropped unanswered only when the runtime ends.
+            let _ = read.await;
+        }
     }
 
     /// The settings and every change of them.

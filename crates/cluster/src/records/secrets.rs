@@ -191,20 +191,10 @@ fn typed<T: serde::de::DeserializeOwned>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::secret;
     use super::*;
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     use serde_json::json;
-
-    fn secret(kind: &str, data: &[(&str, &str)]) -> Object {
-        let data: Map<String, Value> = data
-            .iter()
-            .map(|(k, v)| ((*k).to_owned(), STANDARD.encode(v).into()))
-            .collect();
-        Object::from_value(
-            json!({"kind": "Secret", "metadata": {"name": "s", "labels": {"argocd.argoproj.io/secret-type": kind}}, "data": data}),
-        )
-        .expect("a map")
-    }
 
     #[test]
     fn the_keys_of_identities_have_two_spellings() {

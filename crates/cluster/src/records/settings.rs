@@ -24,7 +24,7 @@ use tiphys_engine::customize::{self, Customizations};
 use tiphys_engine::project::GlobalProject;
 use tiphys_engine::spec::{BrokenCluster, Destination};
 use tiphys_engine::types::{DEFAULT_LABEL_KEY, Tracking, TrackingMethod};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// Changes within this time are handled together.
 const SETTLE: Duration = Duration::from_millis(20);
@@ -288,6 +288,7 @@ pub(super) fn follow(
     config_maps: &Store<Object>,
     secrets: &Store<Object>,
     overrides: SettingsOverrides,
+    mut asked: mpsc::UnboundedReceiver<oneshot::Sender<()>>,
 ) -> watch::Receiver<Arc<Settings>> {
     let (sender, receiver) = watch::channel(Arc::new(Settings::default()));
     let (mut maps_changed, mut secrets_changed) = (config_maps.changes(), secrets.changes());
@@ -297,13 +298,25 @@ pub(super) fn follow(
         while config_maps.wait_ready().await.is_err() || secrets.wait_ready().await.is_err() {
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
+        let mut waiting: Vec<oneshot::Sender<()>> = Vec::new();
         loop {
+            // What they wrote is in the stores: one reading answers them all.
+            while let Ok(who) = asked.try_recv() {
+                waiting.push(who);
+            }
             let new = read(&config_maps, &secrets, &overrides);
             new.problems.iter().for_each(|p| tracing::warn!("{p}"));
             sender.send_replace(Arc::new(new));
+            for who in waiting.drain(..) {
+                let _ = who.send(());
+            }
             loop {
                 tokio::select! {
                     () = sender.closed() => return,
+                    Some(who) = asked.recv() => {
+                        waiting.push(who);
+                        break;
+                    }
                     _ = maps_changed.recv() => break,
                     // It is an error where changes were missed.
                     changed = secrets_changed.recv() => {
@@ -313,7 +326,13 @@ pub(super) fn follow(
                     }
                 }
             }
-            tokio::time::sleep(SETTLE).await;
+            // Changes come in bursts, which one reading answers; who asks is not made to wait.
+            if waiting.is_empty() {
+                tokio::select! {
+                    () = tokio::time::sleep(SETTLE) => {}
+                    Some(who) = asked.recv() => waiting.push(who),
+                }
+            }
             (maps_changed, secrets_changed) = (config_maps.changes(), secrets.changes());
         }
     });
@@ -426,21 +445,10 @@ pub fn secret_data(secret: &Object) -> BTreeMap<String, Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lean::Raw;
+    use super::super::{lean::Raw, testing::secret};
     use super::*;
     use crate::cache::ChangeType;
-    use serde_json::{Map, json};
-
-    fn secret(kind: &str, data: &[(&str, &str)]) -> Object {
-        let data: Map<String, Value> = data
-            .iter()
-            .map(|(k, v)| ((*k).to_owned(), STANDARD.encode(v).into()))
-            .collect();
-        Object::from_value(
-            json!({"kind": "Secret", "metadata": {"name": "s", "labels": {"argocd.argoproj.io/secret-type": kind}}, "data": data}),
-        )
-        .expect("a map")
-    }
+    use serde_json::json;
 
     #[test]
     fn kept_secrets_are_no_settings() {

@@ -308,17 +308,20 @@ impl<T: Readable> Store<T> {
     }
 
     pub async fn create(&self, object: &Object) -> Result<Arc<Record<T>>, Error> {
-        let call = Call::new(
-            Method::POST,
-            self.shared.kind.collection_path(object.namespace()),
-        );
-        self.send(
-            self.managed(call)
-                .with_body(crate::request::JSON, bytes_of(object)),
-            object.namespace(),
-            object.name(),
-        )
-        .await
+        self.create_json(object.namespace(), object.name(), bytes_of(object))
+            .await
+    }
+
+    /// Creates an object that its caller has written as JSON.
+    pub async fn create_json(
+        &self,
+        namespace: &str,
+        name: &str,
+        json: Vec<u8>,
+    ) -> Result<Arc<Record<T>>, Error> {
+        let call = Call::new(Method::POST, self.shared.kind.collection_path(namespace));
+        let call = self.managed(call).with_body(crate::request::JSON, json);
+        self.send(call, namespace, name).await
     }
 
     /// Replaces the object; its resourceVersion, if set, must be the server's.

@@ -7,7 +7,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use tiphys_cloud::{
-    Env, Token, aws,
+    CloudError, Env, Token, aws,
     sigv4::{Request, Scope},
 };
 
@@ -59,7 +59,7 @@ impl Login {
         Ok(login)
     }
 
-    pub async fn token(&self, env: &Env) -> Result<Token, String> {
+    pub async fn token(&self, env: &Env) -> Result<Token, CloudError> {
         let login = aws::Login {
             profile: &self.profile,
             role: &self.role_arn,
