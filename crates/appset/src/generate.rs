@@ -85,6 +85,9 @@ pub fn generate(set: &ApplicationSet, facts: &Facts, sources: &mut Sources) -> O
             let reason = Reason::Generator;
             generated.failure.get_or_insert(Failure { reason, error });
         }
+        if renderer.is_full() {
+            break;
+        }
     }
     match facts.missing() {
         needs if needs.is_empty() => Outcome::Done(generated),
@@ -135,6 +138,10 @@ fn add_entry(
                         "the template for element {element} of {all} of {place}"
                     ));
                     generated.failure.get_or_insert(Failure { reason, error });
+                    // None of the others would be made.
+                    if context.renderer.is_full() {
+                        return Ok(());
+                    }
                 }
             }
         }

@@ -45,6 +45,7 @@ pub(crate) const CONTENT: yaml::Limits = yaml::Limits {
     depth: 100,
     nodes: 400_000,
     aliases: 40_000,
+    copied_bytes: 16 << 20,
     documents: 1,
 };
 

@@ -7,6 +7,7 @@ use crate::field_names::spelled;
 use crate::params::Params;
 use crate::render::Renderer;
 use serde_json::{Map, Value as Json};
+use std::fmt;
 use std::sync::LazyLock;
 use tiphys_api::Application;
 use tiphys_api::application_set::{ApplicationSetSyncPolicy, ApplicationSetTemplate};
@@ -76,6 +77,7 @@ pub fn application(
             .map_err(|e| GenerateError::content(e.to_string()))
     };
     if params.is_empty() {
+        renderer.charge(memory(template))?;
         return decode(template.clone());
     }
     let mut app = decode(renderer.with(params).json(template)?)?;
@@ -86,6 +88,20 @@ pub fn application(
     Ok(app)
 }
 
+/// The memory of a document, about.
+fn memory(json: &Json) -> usize {
+    let content = match json {
+        Json::String(text) => text.len(),
+        Json::Array(items) => items.iter().map(memory).sum(),
+        Json::Object(members) => members
+            .iter()
+            .map(|(key, value)| key.len() + memory(value))
+            .sum(),
+        Json::Null | Json::Bool(_) | Json::Number(_) => 0,
+    };
+    size_of::<Json>() + content
+}
+
 /// Renders `templatePatch` and applies it. The project cannot be patched.
 pub(crate) fn patched(
     app: Application,
@@ -93,42 +109,69 @@ pub(crate) fn patched(
     params: &Params,
     renderer: &Renderer<'_>,
 ) -> Result<Application, GenerateError> {
-    let text = renderer
-        .with(params)
-        .text(patch)
-        .at("error replacing values in templatePatch")?;
-    apply_patch(app, &text)
+    // The text and what it says go; what they add to the Application stays.
+    let (app, added) = renderer.passing(|| {
+        let text = renderer
+            .with(params)
+            .text(patch)
+            .at("error replacing values in templatePatch")?;
+        match parsed(&text)? {
+            Some(patch) => {
+                renderer.charge(memory(&patch))?;
+                apply(app, patch)
+            }
+            None => Ok((app, 0)),
+        }
+    })?;
+    renderer.charge(added)?;
+    Ok(app)
 }
 
 /// Applies the text of a patch, YAML or JSON. Names of fields may be in any case.
 pub fn apply_patch(app: Application, text: &str) -> Result<Application, GenerateError> {
-    let invalid = |why: String| GenerateError::content(format!("invalid templatePatch: {why}"));
+    match parsed(text)? {
+        Some(patch) => apply(app, patch).map(|(app, _)| app),
+        None => Ok(app),
+    }
+}
+
+fn invalid(why: impl fmt::Display) -> GenerateError {
+    GenerateError::content(format!("invalid templatePatch: {why}"))
+}
+
+/// The patch that a text is; `None`: it changes nothing.
+fn parsed(text: &str) -> Result<Option<Json>, GenerateError> {
     // Argo CD takes what begins like JSON for JSON, whatever YAML would make of it.
     let patch = match text.trim_start().starts_with('{') {
-        true => serde_json::from_str::<Json>(text).map_err(|e| invalid(e.to_string()))?,
-        false => yaml::parse_document(text, &crate::CONTENT, Duplicates::LastWins)
-            .map_err(|e| invalid(e.to_string()))?,
+        true => serde_json::from_str::<Json>(text).map_err(invalid)?,
+        false => {
+            yaml::parse_document(text, &crate::CONTENT, Duplicates::LastWins).map_err(invalid)?
+        }
     };
-    let patch = match patch {
-        Json::Null => return Ok(app),
-        Json::Object(_) => patch,
-        _ => return Err(invalid("it is not a map".into())),
-    };
+    match patch {
+        Json::Null => Ok(None),
+        Json::Object(_) => Ok(Some(patch)),
+        _ => Err(invalid("it is not a map")),
+    }
+}
+
+/// The Application with a patch, and how much more memory it takes.
+fn apply(app: Application, patch: Json) -> Result<(Application, usize), GenerateError> {
     let root = SCHEMA
         .as_ref()
         .and_then(Schema::root)
-        .ok_or_else(|| invalid("the schema is missing".into()))?;
-    serde_json::from_value::<Application>(spelled(without_nulls(&patch), root))
-        .map_err(|e| invalid(e.to_string()))?;
+        .ok_or_else(|| invalid("the schema is missing"))?;
+    serde_json::from_value::<Application>(spelled(without_nulls(&patch), root)).map_err(invalid)?;
     let project = app.spec.project.clone();
-    let original = serde_json::to_value(&app).map_err(|e| invalid(e.to_string()))?;
+    let original = serde_json::to_value(&app).map_err(invalid)?;
+    let before = memory(&original);
     // A field in another case is one that the original lacks, and is found when the result is read.
     let document = strategic::apply_owned(original, patch, root)
         .map_err(|e| GenerateError::content(format!("error while applying templatePatch: {e}")))?;
-    let mut app: Application =
-        serde_json::from_value(spelled(document, root)).map_err(|e| invalid(e.to_string()))?;
+    let added = memory(&document).saturating_sub(before);
+    let mut app: Application = serde_json::from_value(spelled(document, root)).map_err(invalid)?;
     app.spec.project = project;
-    Ok(app)
+    Ok((app, added))
 }
 
 /// Without the members that remove something, for checking the types of the others.
@@ -155,6 +198,59 @@ static SCHEMA: LazyLock<Option<Schema>> = LazyLock::new(|| {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::{
+        MOST_MADE,
+        tests::{left, sources},
+    };
+
+    /// 20 KB of values in each: what is made on the way and goes would not fit with them.
+    #[test]
+    fn ten_thousand_applications_with_a_thousand_values_each_fit() {
+        const APPLICATIONS: usize = 10_000;
+        let values = (0..1_000).map(|n| (format!("key{n:04}"), Json::from(format!("{n:07}"))));
+        let values: Json = Json::Object(values.collect());
+        assert_eq!(values.to_string().len(), 20_001);
+        let with_values = serde_json::json!({"spec": {"source": {"helm": {
+            "valuesObject": values,
+        }}}});
+        let mut template = app();
+        template["spec"]["source"]["helm"] = with_values["spec"]["source"]["helm"].clone();
+        let labels = r#"{"metadata": {"labels": {"a": "b"}}}"#.to_owned();
+        for (template, patch) in [(template, labels), (app(), with_values.to_string())] {
+            let mut sources = sources();
+            let renderer = Renderer::new(true, &[], &mut sources);
+            let params = Params::from([("a".to_owned(), "b".into())]);
+            let made = application(&template, &params, &renderer, None)
+                .and_then(|app| patched(app, &patch, &params, &renderer));
+            made.expect("an Application");
+            let one = MOST_MADE - left(&renderer);
+            assert!(one > 20_000, "what stays is counted: {one}");
+            assert!(one * APPLICATIONS < MOST_MADE, "{one}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_templates_and_patches_count_as_memory() {
+        let numbers = serde_json::json!({"spec": {"source": {"helm": {"valuesObject": {
+            "a": vec![0; 100],
+        }}}}});
+        let target: Application = serde_json::from_value(app()).expect("an Application");
+        let mut template = app();
+        template["spec"]["source"]["helm"] = numbers["spec"]["source"]["helm"].clone();
+        // Their texts alone take less than a thousand bytes.
+        for (left, is_enough) in [(10_000, true), (1_000, false)] {
+            let (mut first, mut second) = (sources(), sources());
+            let (params, patch) = (Params::new(), numbers.to_string());
+            let renderer = Renderer::new(true, &[], &mut first);
+            renderer.charge(MOST_MADE - left).expect("most of it");
+            let made = application(&template, &params, &renderer, None);
+            assert_eq!(made.is_ok(), is_enough, "{left}");
+            let renderer = Renderer::new(true, &[], &mut second);
+            renderer.charge(MOST_MADE - left).expect("most of it");
+            let made = patched(target.clone(), &patch, &params, &renderer);
+            assert_eq!(made.is_ok(), is_enough, "{left}");
+        }
+    }
 
     #[test]
     fn the_schema_of_applications_is_read() {

@@ -5,7 +5,7 @@
 #[path = "../../sources/tests/hosts/server.rs"]
 pub mod server;
 
-use super::applicationsets::{PATIENCE, Plane, SECRETS, SETS, template};
+use super::applicationsets::{APPS, PATIENCE, Plane, SECRETS, SETS, template};
 use serde_json::{Value, json};
 use server::{Reply, Server};
 use std::{
@@ -195,6 +195,29 @@ impl Answers {
         self.is_second = self.second.is_some();
         self.first.clone()
     }
+}
+
+/// What was generated before says nothing about now, whatever has led to a reconcile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_state_of_an_application_leads_to_what_the_host_answers_then() {
+    let plane = Plane::start(ControllerSettings::default()).await;
+    let reply = Arc::new(Mutex::new(pulls(&[1])));
+    let now = Arc::clone(&reply);
+    let host = Server::start(move |_, _| now.lock().expect("no panic").clone()).await;
+    plane
+        .create(SECRETS, &secret("host", json!({}), json!({"token": "t"})))
+        .await;
+    let mut set = of_pulls(&host.url);
+    set["generators"][0]["pullRequest"]["requeueAfterSeconds"] = json!(1800);
+    plane.set("previews", set).await;
+    plane.has(&["pr-1-topic-1"]).await;
+    plane
+        .condition("previews", "ResourcesUpToDate", "True")
+        .await;
+    *reply.lock().expect("no panic") = pulls(&[1, 2]);
+    let patch = json!({"status": {"health": {"status": "Degraded"}}});
+    plane.patch(&format!("{APPS}/pr-1-topic-1"), patch).await;
+    plane.has(&["pr-1-topic-1", "pr-2-topic-2"]).await;
 }
 
 /// Asks for a refresh, after an earlier one was answered: the two would be one.

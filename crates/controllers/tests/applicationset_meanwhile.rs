@@ -211,6 +211,63 @@ async fn an_application_that_is_made_independent_meanwhile_is_not_deleted() {
     plane.has(&["app-one", "app-three", "app-two"]).await;
 }
 
+/// A set that goes, whose Applications stay.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_takes_over_an_application_of_a_set_that_goes_stays_its_owner() {
+    let wire = Wire::default();
+    let plane = Plane::behind(&wire, ControllerSettings::default()).await;
+    let spec = json!({
+        "syncPolicy": {"applicationsSync": "create-only"},
+        "generators": [{"list": {"elements": [{"name": "one"}, {"name": "two"}]}}],
+        "template": template("app-{{name}}", "https://example.com/r", "."),
+    });
+    plane.set("fleet", spec).await;
+    plane.has(&["app-one", "app-two"]).await;
+    plane.condition("fleet", "ResourcesUpToDate", "True").await;
+    let set = format!("{SETS}/fleet");
+    let kept = json!({"metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}});
+    plane.patch(&set, kept).await;
+    let owner = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner"},
+    });
+    let owner = plane
+        .create("/api/v1/namespaces/argocd/configmaps", &owner)
+        .await;
+    // Both writes are decided by the state before, and wait at their gates.
+    let writes = ["app-one", "app-two"].map(|name| format!("PATCH {APPS}/{name}"));
+    let gates = [Gate::closed(), Gate::closed()];
+    wire.plan(|plan| {
+        let gates = gates.iter().cloned();
+        plan.gates.extend(writes.iter().cloned().zip(gates));
+    });
+    plane.delete(&set).await;
+    let owned = json!({"metadata": {"ownerReferences": [{
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "owner",
+        "uid": owner["metadata"]["uid"], "controller": true,
+    }]}});
+    let annotated = json!({"metadata": {"annotations": {"example.com/a": "b"}}});
+    let meanwhile = [("app-one", owned), ("app-two", annotated)];
+    for ((name, change), gate) in meanwhile.into_iter().zip(&gates) {
+        let reached = tokio::time::timeout(PATIENCE, gate.reached()).await;
+        reached.expect("the set lets go of it");
+        plane.patch(&format!("{APPS}/{name}"), change).await;
+        gate.open();
+    }
+    let began = Instant::now();
+    while plane.send(Call::get(&set)).await.is_ok() {
+        assert!(began.elapsed() < PATIENCE, "the set stays");
+        sleep(Duration::from_millis(20)).await;
+    }
+    let mut owners = Vec::new();
+    for name in ["app-one", "app-two"] {
+        let app = plane.get(&format!("{APPS}/{name}")).await;
+        owners.push(app["metadata"]["ownerReferences"][0]["kind"].clone());
+    }
+    assert_eq!(owners, [json!("ConfigMap"), Value::Null]);
+    let codes = writes.map(|write| codes_of(&wire, &write));
+    assert_eq!(codes, [vec![409], vec![409, 200]]);
+}
+
 /// Waits until the Application is being deleted, and lets it go.
 async fn let_go(plane: &Plane, name: &str) {
     let path = format!("{APPS}/{name}");

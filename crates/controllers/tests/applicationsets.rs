@@ -460,6 +460,38 @@ async fn applications_come_change_and_go() {
     plane.has(&[]).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_about_many_applications_are_combined() {
+    let plane = Plane::start(ControllerSettings::default()).await;
+    let elements: Vec<String> = (10..30).map(|number| format!("a{number}")).collect();
+    let elements: Vec<&str> = elements.iter().map(String::as_str).collect();
+    let spec = json!({
+        "generators": list(&elements),
+        "template": template("{{name}}", "https://example.com/r", "{{name}}"),
+    });
+    plane.set("set", spec).await;
+    plane.has(&elements).await;
+    let began = Instant::now();
+    let mut events = Vec::new();
+    while events.len() < 11 && began.elapsed() < PATIENCE {
+        let list = plane.get("/api/v1/namespaces/argocd/events").await;
+        let all = list["items"].as_array().into_iter().flatten();
+        let created =
+            all.filter(|e| e["involvedObject"]["name"] == "set" && e["reason"] == "created");
+        events = created.cloned().collect();
+        sleep(Duration::from_millis(20)).await;
+    }
+    let (combined, single): (Vec<Value>, Vec<Value>) = events
+        .into_iter()
+        .partition(|event| text(&event["message"]).starts_with("(combined from similar events): "));
+    assert_eq!((combined.len(), single.len()), (1, 10), "{combined:#?}");
+    assert_eq!(combined[0]["count"], 10, "{combined:#?}");
+    assert!(
+        single.iter().all(|event| event["count"] == 1),
+        "{single:#?}"
+    );
+}
+
 /// Waits until these are the reasons and messages of the set's Events, each of which may have been
 /// told more than once: they are written in the background.
 async fn told(plane: &Plane, wanted: &[&str]) {

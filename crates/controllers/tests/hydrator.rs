@@ -54,6 +54,8 @@ pub struct Plane {
     pub repo: Repo,
     /// A repo-server that renders, and its port.
     repo_server: Option<(Arc<Server>, u16)>,
+    /// What the loop knows, if it runs here.
+    records: Option<Records>,
     stop: Option<DropGuard>,
     /// Ends the repo-server.
     serving: Option<DropGuard>,
@@ -119,6 +121,7 @@ impl Plane {
                 ("src/api/cm.yaml", &config_map("api", "1")),
             ]),
             repo_server: None,
+            records: None,
             stop: None,
             serving: None,
         };
@@ -177,6 +180,7 @@ impl Plane {
         let cache = self.folder.path().join("cache");
         let dependencies = dependencies(self.cluster.clone(), &cache, self.client()).await;
         let dependencies = dependencies.expect("the records");
+        self.records = Some(dependencies.records.clone());
         self.stop = Some(stop.clone().drop_guard());
         tokio::spawn(hydrator::run(dependencies, stop));
     }
@@ -244,6 +248,23 @@ impl Plane {
     async fn patch(&self, path: &str, patch: &Value) {
         let call = Call::new(Method::PATCH, path).with_body(MERGE_PATCH, patch.to_string());
         self.send(call).await.expect("it is changed");
+    }
+
+    /// Has the project permit these sources only; returns when the loop knows it.
+    async fn permit(&self, sources: &str) {
+        let project = format!("{PROJECTS}/default");
+        self.patch(&project, &json!({"spec": {"sourceRepos": [sources]}}))
+            .await;
+        let stored = self.send(Call::get(&project)).await.expect("it is there");
+        let version = stored["metadata"]["resourceVersion"].as_str();
+        let version = version.expect("a version").to_owned();
+        let records = self.records.as_ref().expect("the loop runs here");
+        let known = || records.projects.get("argocd", "default");
+        let began = Instant::now();
+        while known().is_none_or(|known| known.meta.resource_version != version) {
+            assert!(began.elapsed() < PATIENCE, "the project is not seen");
+            sleep(Duration::from_millis(20)).await;
+        }
     }
 
     pub async fn app(&self, name: &str, (url, from, to): (&str, &str, &str)) {
@@ -504,9 +525,7 @@ async fn what_is_wrong_with_one_stops_its_group() {
     plane.until("web", "Hydrated", Some(&mended)).await;
 
     // A project that permits something else.
-    let patch = json!({"spec": {"sourceRepos": ["https://git.example.com/*"]}});
-    plane.patch(&format!("{PROJECTS}/default"), &patch).await;
-    sleep(Duration::from_millis(200)).await;
+    plane.permit("https://git.example.com/*").await;
     plane.ask("web", "hard").await;
     let state = plane.until("web", "Failed", None).await;
     let message = state["currentOperation"]["message"]
@@ -516,9 +535,7 @@ async fn what_is_wrong_with_one_stops_its_group() {
         message.contains("is not permitted in project 'default'"),
         "{message}"
     );
-    let patch = json!({"spec": {"sourceRepos": ["*"]}});
-    plane.patch(&format!("{PROJECTS}/default"), &patch).await;
-    sleep(Duration::from_millis(200)).await;
+    plane.permit("*").await;
     plane.ask("web", "normal").await;
     plane.until("web", "Hydrated", Some(&mended)).await;
 }

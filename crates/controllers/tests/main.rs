@@ -4,6 +4,7 @@
 mod applicationset_deletions;
 mod applicationset_dry_run;
 mod applicationset_hosts;
+mod applicationset_lease;
 mod applicationset_meanwhile;
 mod applicationset_reports;
 mod applicationset_seeds;

@@ -25,7 +25,7 @@ async fn until(redis: &Redis, what: &str, is: impl Fn(&Redis) -> bool) {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(Duration::from_secs(20), wait)
+    timeout(Duration::from_secs(60), wait)
         .await
         .unwrap_or_else(|_| panic!("{what}: {:?}", redis.kept().asked));
 }
@@ -263,7 +263,7 @@ async fn what_a_controller_writes_is_read_and_changes_are_seen() {
     reader.connected().await;
     let mut trees = reader.watch_tree("team_web");
     let mut next = async || {
-        let next = timeout(Duration::from_secs(20), trees.next()).await;
+        let next = timeout(Duration::from_secs(60), trees.next()).await;
         let tree = next.expect("in time").expect("one more").expect("readable");
         let health = tree.nodes[0].health.clone().expect("a health").status;
         (tree.nodes.len(), health)

@@ -59,6 +59,7 @@ struct Ground {
 
 struct Replica {
     writes: Writes,
+    records: Records,
     leases: Arc<Leases>,
     controller: JoinHandle<()>,
 }
@@ -276,6 +277,7 @@ impl Ground {
                 },
             );
             let sharding = Some(Sharding::fixed(leases.clone(), method, Arc::default()));
+            let seen = records.clone();
             let clusters = Clusters::new(cluster, records.clone());
             let clock = Arc::new(jiff::Timestamp::now);
             let dependencies = Dependencies {
@@ -293,11 +295,12 @@ impl Ground {
                 application::run(dependencies, CancellationToken::new()).await;
                 drop(folder);
             });
-            (leases, controller)
+            (leases, controller, seen)
         });
-        let (leases, controller) = started.await.expect("it starts");
+        let (leases, controller, records) = started.await.expect("it starts");
         Replica {
             writes,
+            records,
             leases,
             controller,
         }
@@ -321,6 +324,17 @@ impl Replica {
             );
             sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// Returns when it has seen this version of a Secret, and its settings have it.
+    async fn sees(&self, secret: &str, version: &Value) {
+        let known = || self.records.secrets.get(NAMESPACE, secret);
+        let began = Instant::now();
+        while known().is_none_or(|known| *version != known.meta.resource_version) {
+            assert!(began.elapsed() < PATIENCE, "{secret} is not seen");
+            sleep(Duration::from_millis(20)).await;
+        }
+        self.records.settle().await;
     }
 
     /// Takes the recorded writes.
@@ -429,14 +443,18 @@ async fn c102_a_cluster_whose_secret_names_another_shard_changes_hands() {
     }
     let secret = format!("/api/v1/namespaces/{NAMESPACE}/secrets/cluster-1");
     let shard = async |shard: &str| {
-        ground
+        let stored = ground
             .send(
                 Method::PATCH,
                 &secret,
                 &json!({"stringData": {"shard": shard}}),
             )
             .await;
-        // Both have seen it, and have done what follows from it.
+        for replica in &replicas {
+            let version = &stored["metadata"]["resourceVersion"];
+            replica.sees("cluster-1", version).await;
+        }
+        // They do what follows from it.
         sleep(Duration::from_secs(1)).await;
         replicas.iter().for_each(|r| drop(r.written()));
     };

@@ -3,7 +3,7 @@
 
 use super::{Context, child};
 use crate::error::{GenerateError, Place};
-use crate::params::{Param, Params, merge};
+use crate::params::{Param, Params, memory, merge};
 use tiphys_api::application_set::generators::{ApplicationSetNestedGenerator, MatrixGenerator};
 
 pub fn params(
@@ -56,6 +56,10 @@ pub fn combinations(
                 )));
             }
         };
+        // Before they are copied.
+        let own = memory(a).saturating_mul(inner.len());
+        let made = inner.iter().map(memory).fold(own, usize::saturating_add);
+        context.renderer.charge(made)?;
         for b in inner {
             sets.push(match context.is_go() {
                 true => {

@@ -222,9 +222,10 @@ pub(crate) fn interpolate(
     renderer: &Renderer<'_>,
 ) -> Result<ApplicationSetGenerator, GenerateError> {
     let document = serde_json::to_value(entry).map_err(unreadable)?;
+    let protected = literal::protected(params);
+    // The generator goes when its parameters are there, which are counted themselves.
     let mut rendered = renderer
-        .nested(&literal::protected(params))
-        .generator(&document)
+        .passing(|| renderer.nested(&protected).generator(&document))
         .at("failed to replace parameters in generator")?;
     settle(&mut rendered);
     serde_json::from_value(rendered).map_err(unreadable)

@@ -2,6 +2,9 @@
 
 use super::{Change, Settings};
 use crate::ignored::Ignored;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use tiphys_api::Application;
 use tiphys_api::application_set::ApplicationSet;
 use tiphys_api::constants::{
@@ -41,7 +44,7 @@ pub(super) fn change(
     ignored: &Ignored,
     settings: &Settings,
 ) -> Result<Option<Change>, String> {
-    spec::normalize(&mut generated.spec);
+    normalize(&mut generated);
     let Some(live) = live else {
         let mut app = Application {
             api_version: API_VERSION.into(),
@@ -63,11 +66,12 @@ pub(super) fn change(
         return Ok(Some(Change::Create(Box::new(app))));
     };
     let mut before = live.clone();
-    spec::normalize(&mut before.spec);
+    normalize(&mut before);
     let mut after = live.clone();
     preserve(set, live, &mut generated, settings);
     after.spec = generated.spec;
-    if generated.operation.is_some() {
+    let starts = generated.operation.is_some();
+    if starts {
         after.operation = generated.operation;
     }
     after.metadata.labels.clone_from(&generated.metadata.labels);
@@ -83,34 +87,73 @@ pub(super) fn change(
     if before == after && ignored.fault.is_none() {
         return Ok(None);
     }
-    let json = |app: &Application| {
-        let mut json = serde_json::to_value(app).unwrap_or_default();
-        if let Some(fields) = json.as_object_mut() {
-            fields.retain(|key, _| matches!(key.as_str(), "metadata" | "spec" | "operation"));
-        }
-        json
-    };
-    let (old, mut new) = (
-        json(&ignored.strip(&before)?),
-        json(&ignored.strip(&after)?),
-    );
+    let (old, new) = (ignored.strip(&before)?, ignored.strip(&after)?);
+    let mut patch = Map::new();
+    add_difference(&mut patch, "metadata", &old.metadata, &new.metadata)?;
+    add_difference(&mut patch, "spec", &old.spec, &new.spec)?;
     // An operation is never compared: it is new, or it is left alone.
-    if let Some(operation) = json(&after).get("operation") {
-        new["operation"] = operation.clone();
+    if starts {
+        add_difference(&mut patch, "operation", &old.operation, &after.operation)?;
     }
-    let patch = json_merge::create_two_way(&old, &new).map_err(|e| e.to_string())?;
-    if patch.as_object().is_none_or(serde_json::Map::is_empty) {
+    if patch.is_empty() {
         return Ok(None);
     }
-    let name = live.metadata.name.clone();
-    let whole = serde_json::to_value(live).unwrap_or_default();
-    let patched = json_merge::apply(&whole, &patch).map_err(|e| e.to_string())?;
-    let after = serde_json::from_value(patched).map_err(|e| e.to_string())?;
     Ok(Some(Change::Update {
-        name,
-        patch,
-        after: Box::new(after),
+        name: live.metadata.name.clone(),
+        after: Box::new(patched(live, &patch)?),
+        patch: Value::Object(patch),
     }))
+}
+
+/// Most specs are in normal form, and stay shared with the others of their Application then.
+fn normalize(app: &mut Application) {
+    if !spec::is_normal(&app.spec) {
+        spec::normalize(&mut app.spec);
+    }
+}
+
+/// Adds what turns one part of an Application into another to a merge patch.
+fn add_difference<T: Serialize + PartialEq>(
+    patch: &mut Map<String, Value>,
+    name: &str,
+    old: &T,
+    new: &T,
+) -> Result<(), String> {
+    if old == new {
+        return Ok(());
+    }
+    let json = |part: &T| serde_json::to_value(part).map_err(|e| e.to_string());
+    let (old, new) = (json(old)?, json(new)?);
+    if old.is_null() {
+        patch.insert(name.to_owned(), new);
+        return Ok(());
+    }
+    let part = json_merge::create_two_way(&old, &new).map_err(|e| e.to_string())?;
+    if part.as_object().is_some_and(|fields| !fields.is_empty()) {
+        patch.insert(name.to_owned(), part);
+    }
+    Ok(())
+}
+
+/// An Application after a merge patch; it shares the parts that do not change.
+fn patched(live: &Application, patch: &Map<String, Value>) -> Result<Application, String> {
+    let mut after = live.clone();
+    if let Some(patch) = patch.get("metadata") {
+        after.metadata = merged(&live.metadata, patch)?;
+    }
+    if let Some(patch) = patch.get("spec") {
+        after.spec = merged(&live.spec, patch)?;
+    }
+    if let Some(patch) = patch.get("operation") {
+        after.operation = merged(&live.operation, patch)?;
+    }
+    Ok(after)
+}
+
+fn merged<T: Serialize + DeserializeOwned>(live: &T, patch: &Value) -> Result<T, String> {
+    let mut json = serde_json::to_value(live).map_err(|e| e.to_string())?;
+    json_merge::apply_in_place(&mut json, patch).map_err(|e| e.to_string())?;
+    serde_json::from_value(json).map_err(|e| e.to_string())
 }
 
 /// Takes over from the existing Application what others write.
@@ -184,4 +227,69 @@ fn set_owner(app: &mut Application, set: &ApplicationSet) -> Result<(), String> 
         None => owners.push(own),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use tiphys_api::application_set::ApplicationSetResourceIgnoreDifferences;
+
+    fn app(revision: &str, more: Value) -> Application {
+        let mut app = json!({
+            "metadata": {"name": "a", "namespace": "argocd"},
+            "spec": {
+                "project": "default",
+                "source": {
+                    "repoURL": "https://git.example.test/a", "path": "a",
+                    "targetRevision": revision,
+                },
+                "destination": {"server": "https://kubernetes.default.svc"},
+            },
+        });
+        json_merge::apply_in_place(&mut app, &more).expect("maps");
+        serde_json::from_value(app).expect("an Application")
+    }
+
+    #[test]
+    fn an_update_leaves_alone_what_the_set_does_not_write() {
+        let set = json!({"metadata": {"name": "set", "namespace": "argocd", "uid": "1"}});
+        let set: ApplicationSet = serde_json::from_value(set).expect("a set");
+        let owner = json!({
+            "apiVersion": API_VERSION, "kind": KIND, "name": "set", "uid": "1",
+            "controller": true, "blockOwnerDeletion": true,
+        });
+        let live = json!({
+            "metadata": {"uid": "2", "ownerReferences": [owner]},
+            "operation": {"sync": {"revision": "v1"}},
+            "status": {"sync": {"status": "OutOfSync"}, "health": {"status": "Healthy"}},
+        });
+        let live = app("v1", live);
+        let rules = json!([{"jsonPointers": ["/operation"]}]);
+        let rules: Vec<ApplicationSetResourceIgnoreDifferences> =
+            serde_json::from_value(rules).expect("rules");
+        for ignored in [Ignored::new(&[]), Ignored::new(&rules)] {
+            let update = |generated: Application| {
+                let settings = Settings::default();
+                let change = change(&set, generated, Some(&live), &ignored, &settings);
+                match change.expect("it can be compared") {
+                    Some(Change::Update { patch, after, .. }) => (patch, after),
+                    other => panic!("{other:?}"),
+                }
+            };
+            let (patch, after) = update(app("v2", json!({})));
+            let spec = json!({"source": {"targetRevision": "v2"}});
+            assert_eq!(patch, json!({"spec": spec}));
+            assert_eq!(after.operation, live.operation);
+            assert!(std::ptr::eq(&*after.metadata, &*live.metadata));
+            assert!(std::ptr::eq(&*after.status, &*live.status));
+            assert_eq!(after.spec, app("v2", json!({})).spec);
+            // An operation of the set's own is written.
+            let sync = json!({"operation": {"sync": {"revision": "v2"}}});
+            let (patch, after) = update(app("v2", sync.clone()));
+            assert_eq!(patch["spec"], spec);
+            assert_eq!(patch["operation"]["sync"]["revision"], "v2");
+            assert_eq!(after.operation, app("v2", sync).operation);
+        }
+    }
 }

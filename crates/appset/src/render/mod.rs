@@ -11,7 +11,7 @@ pub(crate) mod literal;
 use crate::error::GenerateError;
 use crate::params::{Param, Params, value_of};
 use serde_json::{Map, Number, Value as Json};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc;
 use tiphys_gocompat::sprig::Sources;
@@ -25,10 +25,15 @@ const NAME: &str = "base";
 /// How deep a document may be nested.
 const DEPTH: usize = 200;
 
+/// The most bytes that all parameters and rendered documents of a set may take.
+pub(crate) const MOST_MADE: usize = 512 << 20;
+
 /// One way of rendering, used for a whole ApplicationSet.
 pub struct Renderer<'s> {
     mode: Mode,
     sources: RefCell<&'s mut Sources>,
+    /// What may still be made of parameters and documents, in bytes; `None`: something was refused.
+    left: Cell<Option<usize>>,
 }
 
 enum Mode {
@@ -48,7 +53,40 @@ impl<'s> Renderer<'s> {
         Self {
             mode,
             sources: RefCell::new(sources),
+            left: Cell::new(Some(MOST_MADE)),
         }
+    }
+
+    /// Counts the memory of parameters or texts of the set: one long value can be in each of
+    /// 100,000 Applications. What was refused once is not tried again with something smaller.
+    pub(crate) fn charge(&self, bytes: usize) -> Result<(), GenerateError> {
+        let left = self.left.get().and_then(|left| left.checked_sub(bytes));
+        self.left.set(left);
+        match left {
+            Some(_) => Ok(()),
+            None => Err(GenerateError::spec(format!(
+                "the parameters and texts of the Applications take more than {} MiB",
+                MOST_MADE >> 20
+            ))),
+        }
+    }
+
+    /// Whether nothing more can be made: something was refused.
+    pub(crate) fn is_full(&self) -> bool {
+        self.left.get().is_none()
+    }
+
+    /// What is counted meanwhile is there only as long as this runs: it is given back.
+    pub(crate) fn passing<T>(
+        &self,
+        make: impl FnOnce() -> Result<T, GenerateError>,
+    ) -> Result<T, GenerateError> {
+        let before = self.left.get();
+        let made = make();
+        if !self.is_full() {
+            self.left.set(before);
+        }
+        made
     }
 
     pub(crate) fn is_go(&self) -> bool {
@@ -130,13 +168,15 @@ impl Filled<'_, '_> {
     }
 
     fn render(&self, text: &str, missing: Missing) -> Result<String, GenerateError> {
-        match &self.renderer.mode {
+        let rendered = match &self.renderer.mode {
             Mode::Fast => fast::replace(text, |name| match self.params.get(name) {
                 Some(Param::String(value)) => Some(value.as_str()),
                 _ => None,
             }),
             Mode::Go(options) => self.go(text, options, missing),
-        }
+        }?;
+        self.renderer.charge(rendered.len())?;
+        Ok(rendered)
     }
 
     fn go(
@@ -206,6 +246,9 @@ impl Filled<'_, '_> {
             Path::Root => error,
             _ => error.inside(path.to_string()),
         };
+        self.renderer
+            .charge(size_of::<Json>())
+            .map_err(|e| named(e, path))?;
         Ok(match document {
             Json::String(text) => Json::String(self.text(text).map_err(|e| named(e, path))?),
             Json::Array(items) => Json::Array(
@@ -236,6 +279,7 @@ impl Filled<'_, '_> {
     fn values(&self, values: &Json) -> Result<Json, GenerateError> {
         let mut rendered = Map::new();
         for (key, value) in values.as_object().into_iter().flatten() {
+            self.renderer.charge(size_of::<Json>() + key.len())?;
             let text = self.known_text(value.as_str().unwrap_or_default())?;
             rendered.insert(key.clone(), Json::String(text));
         }
@@ -313,6 +357,78 @@ impl fmt::Display for Path<'_> {
             Path::Member(Path::Root, key) => f.write_str(key),
             Path::Member(before, key) => write!(f, "{before}.{key}"),
             Path::Item(before, index) => write!(f, "{before}[{index}]"),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn sources() -> Sources {
+        Sources {
+            random: Box::new(|bytes| bytes.fill(7)),
+            now: Default::default(),
+            zone: || unreachable!("no text needs a zone"),
+        }
+    }
+
+    /// How many bytes may still be made.
+    pub(crate) fn left(renderer: &Renderer<'_>) -> usize {
+        renderer.left.get().unwrap_or(0)
+    }
+
+    #[test]
+    fn what_passes_is_given_back_and_nothing_is_made_after_a_refusal() {
+        let mut sources = sources();
+        let renderer = Renderer::new(true, &[], &mut sources);
+        renderer.charge(MOST_MADE - 100).expect("most of it");
+        for _ in 0..3 {
+            let passed = renderer.passing(|| renderer.charge(90));
+            passed.expect("it is given back");
+        }
+        let failed = renderer.passing(|| {
+            renderer.charge(90)?;
+            Err::<(), _>(GenerateError::content("another error"))
+        });
+        failed.expect_err("it fails");
+        assert_eq!((left(&renderer), renderer.is_full()), (100, false));
+        renderer.charge(100).expect("exactly what is left");
+        assert!(!renderer.is_full());
+        let refused = renderer.passing(|| renderer.charge(1));
+        refused.expect_err("nothing is left");
+        assert!(renderer.is_full());
+        renderer.charge(0).expect_err("something was refused");
+    }
+
+    #[test]
+    fn numbers_and_lists_take_memory_too() {
+        let mut sources = sources();
+        let renderer = Renderer::new(true, &[], &mut sources);
+        let (params, numbers) = (Params::new(), Json::from(vec![0; 9]));
+        let left = 15 * size_of::<Json>();
+        renderer.charge(MOST_MADE - left).expect("most of it");
+        let render = || renderer.with(&params).json(&numbers);
+        assert_eq!(render().expect("there is room for 15 values"), numbers);
+        render().expect_err("there is room for 5 values");
+    }
+
+    #[test]
+    fn all_texts_of_a_set_share_a_limit() {
+        for go in [true, false] {
+            let mut sources = sources();
+            let renderer = Renderer::new(go, &[], &mut sources);
+            let long = Params::from([("long".to_owned(), Param::from("0123456789"))]);
+            let text = if go { "{{.long}}" } else { "{{long}}" };
+            renderer.charge(MOST_MADE - 25).expect("most of it");
+            let render = || renderer.with(&long).text(text);
+            assert_eq!(render().expect("15 bytes are left"), "0123456789");
+            render().expect("5 bytes are left");
+            let error = render().expect_err("5 bytes are too few");
+            assert_eq!(
+                error.to_string(),
+                "the parameters and texts of the Applications take more than 512 MiB"
+            );
         }
     }
 }

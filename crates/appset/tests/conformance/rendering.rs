@@ -382,3 +382,21 @@ fn integers_of_values_are_those_of_float64() {
         assert_eq!(made, &wanted, "{element} {patch:?}");
     }
 }
+
+#[test]
+fn combinations_of_long_values_are_refused_before_they_are_made() {
+    let long = json!({"list": {"elements": [{"long": "x".repeat(1 << 20)}]}});
+    let many = |count: usize| {
+        let element = |number: usize| json!({"n": number.to_string()});
+        json!({"list": {"elements": (0..count).map(element).collect::<Vec<_>>()}})
+    };
+    for go in [true, false] {
+        let message = failure(&set(go, &json!([matrix(&long, &many(1000))]), "x"));
+        assert!(
+            message.contains("the parameters and texts of the Applications take more than 512 MiB"),
+            "{message}"
+        );
+        let few = set(go, &json!([matrix(&long, &many(3))]), "x");
+        assert_eq!(titles(&few).len(), 3);
+    }
+}

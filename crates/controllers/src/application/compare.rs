@@ -297,7 +297,7 @@ async fn with_target(
     desired: Desired,
     denied: Vec<Condition>,
 ) -> Result<Arc<Comparison>, CompareError> {
-    let rules = rules(ctx)?;
+    let rules = rules(ctx, cluster)?;
     let kinds = cluster.cache.kinds();
     let mut keys = target_keys(&desired.objects, &rules, &*kinds);
     let namespace = ResourceKey::new("", "Namespace", "", &rules.dest_namespace);
@@ -417,14 +417,44 @@ fn target_keys(
     keys
 }
 
-/// The rules of this Application's comparison.
-pub fn rules(ctx: &ReconcileContext<'_>) -> Result<CompareRules, String> {
-    ctx.controller.records.compare_rules(&ctx.app)
+/// The rules of this Application's comparison with this cluster.
+pub fn rules(
+    ctx: &ReconcileContext<'_>,
+    cluster: &LiveCluster,
+) -> Result<CompareRules, CompareError> {
+    let rules = ctx.controller.records.compare_rules(&ctx.app)?;
+    same_cluster(&rules, &cluster.destination.server)?;
+    Ok(rules)
+}
+
+/// The settings may have changed since the cluster was looked up. What the project permits in one
+/// cluster says nothing about another.
+fn same_cluster(rules: &CompareRules, server: &str) -> Result<(), CompareError> {
+    if rules.dest_server == server {
+        return Ok(());
+    }
+    let text = format!(
+        "the destination became {} while {server} was read",
+        rules.dest_server
+    );
+    Err(CompareError::NoLiveState(text))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tiphys_engine::types::Tracking;
+
+    #[test]
+    fn rules_for_another_cluster_than_the_one_that_is_read_are_an_error_to_try_again() {
+        let rules = |server: &str| {
+            CompareRules::new(Tracking::annotation("app"), "argocd", "app", server, "web")
+        };
+        let (first, second) = ("https://first.example", "https://second.example");
+        assert_eq!(same_cluster(&rules(first), first), Ok(()));
+        let error = same_cluster(&rules(second), first).expect_err("another cluster");
+        assert!(matches!(error, CompareError::NoLiveState(_)), "{error}");
+    }
 
     #[test]
     fn c10_local_manifests_that_cannot_be_read_are_told() {

@@ -120,7 +120,7 @@ impl ReconcileContext<'_> {
         let tree = match self.memo.comparison.clone() {
             Some(_) if self.memo.compared_on != cluster.destination.server => return,
             Some(comparison) => controller.tree(&comparison, cache).0,
-            None => match super::compare::rules(self) {
+            None => match super::compare::rules(self, &cluster) {
                 Ok(rules) => controller.known_tree(&self.app, &rules, cache),
                 Err(_) => return,
             },

@@ -5,7 +5,9 @@
 //! [`ReconcileContext::store`] writes the difference in one patch, so that a comparison, an
 //! operation's progress and the next operation need only one request.
 
-use super::{comparing::answered, controller::Controller, error::Error, memo::Memo, status};
+use super::{
+    comparing::answered, controller::Controller, error::Error, identity, memo::Memo, status,
+};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::{borrow::Cow, sync::Arc};
@@ -222,4 +224,16 @@ pub fn state(ctx: &ReconcileContext<'_>) -> OperationState {
         .as_deref()
         .cloned()
         .unwrap_or_default()
+}
+
+/// The same for every reconcile of one attempt, in any process; different for the next attempt.
+pub fn operation_id(ctx: &ReconcileContext<'_>) -> String {
+    let state = state(ctx);
+    let started = state.started_at.map_or(0, |t| t.seconds);
+    identity::id(
+        &ctx.app.metadata.uid,
+        started,
+        state.retry_count,
+        ctx.app.status.history.last().map(|h| h.id),
+    )
 }

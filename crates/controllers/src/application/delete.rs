@@ -255,7 +255,7 @@ async fn cascade(ctx: &mut ReconcileContext<'_>) -> Result<Progress, Stop> {
             .map(String::as_str),
         since,
     );
-    let rules = compare::rules(ctx)?;
+    let rules = compare::rules(ctx, &cluster)?;
     let confirm = |o: &Object| marks::needs_confirmation(o, &rules.sync_options);
     if !approved && live.iter().any(|o| confirm(o)) {
         return Ok(Progress::Waits);
@@ -406,7 +406,7 @@ async fn deletable(
     ctx: &ReconcileContext<'_>,
     cluster: &LiveCluster,
 ) -> Result<Vec<Arc<Object>>, Stop> {
-    let rules = compare::rules(ctx)?;
+    let rules = compare::rules(ctx, cluster)?;
     let known = known::of(&ctx.app);
     let live = owned(cluster, &rules, &known).await?;
     cluster.cache.truly_gone(&known)?;

@@ -135,7 +135,7 @@ pub async fn cleanup(ctx: &mut ReconcileContext<'_>, when: When) -> Result<Progr
     let doing = |e: String| Stop::Refused(format!("{}{e}", when.cleaning()));
     let cluster = compare::cluster(ctx).await?;
     let executor = impersonation::for_deletion(ctx, &cluster)?;
-    let rules = compare::rules(ctx)?;
+    let rules = compare::rules(ctx, &cluster)?;
     let hooks = match live(&cluster, &rules, when, &Known::Nothing).await {
         Ok(hooks) => hooks,
         // Some kinds cannot be read: use Git to find out whether there are hooks of them.

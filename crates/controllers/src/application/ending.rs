@@ -4,7 +4,7 @@
 //! follow.
 
 use super::{
-    context::{ReconcileContext, state},
+    context::{ReconcileContext, operation_id, state},
     error::Error,
     refresh::{Cause, Level, Refresh},
     requested, retry, rollback, status, timeouts,
@@ -52,6 +52,7 @@ pub async fn finish(
     ending: Option<Ending>,
 ) -> Result<(), Error> {
     let mut state = state(ctx);
+    let id = operation_id(ctx);
     ctx.now = ctx.controller.now();
     let terminating = state.phase == "Terminating";
     let late = terminating && state.message == TIMED_OUT;
@@ -99,31 +100,11 @@ pub async fn finish(
         state.message = format!("{} (retried {} times).", state.message, state.retry_count);
     }
     phase.as_str().clone_into(&mut state.phase);
-    count(ctx, &state);
     let next = follows(ctx, &attempt, &mut state);
     if !attempt.failed && !sync.dry_run && sync.resources.is_empty() {
         status::append_history(&mut ctx.app, &state, ctx.now);
     }
-    let partial = if sync.resources.is_empty() {
-        "Sync operation"
-    } else {
-        "Partial sync operation"
-    };
-    let to = state
-        .sync_result
-        .as_ref()
-        .map(|r| format!(" to {}", requested::shown(&r.revision, &r.revisions)))
-        .unwrap_or_default();
-    let verdict = if attempt.failed {
-        format!("failed: {}", state.message)
-    } else {
-        "succeeded".to_owned()
-    };
-    ctx.event(
-        attempt.failed,
-        "OperationCompleted",
-        format!("{partial}{to} {verdict}"),
-    );
+    report(ctx, id, &state);
     let automated = state.operation.initiated_by.automated;
     ctx.app.status.operation_state = Some(state.into());
     ctx.app.operation = next.map(Box::new);
@@ -182,6 +163,33 @@ pub fn goes_on(
     if state.message != TIMED_OUT {
         state.message = "operation is terminating".into();
     }
+}
+
+/// Counts the end and records its Event, both once: a reconcile whose write of it fails is followed
+/// by another one, which ends the same attempt again.
+fn report(ctx: &mut ReconcileContext<'_>, id: String, state: &OperationState) {
+    let end = Some((id, state.phase.clone()));
+    if ctx.memo.counted_end == end {
+        return;
+    }
+    ctx.memo.counted_end = end;
+    count(ctx, state);
+    let sync = state.operation.sync.as_ref();
+    let what = match sync.is_none_or(|sync| sync.resources.is_empty()) {
+        true => "Sync operation",
+        false => "Partial sync operation",
+    };
+    let result = state.sync_result.as_ref();
+    let to = result
+        .map(|r| format!(" to {}", requested::shown(&r.revision, &r.revisions)))
+        .unwrap_or_default();
+    let failed = state.phase != OperationPhase::Succeeded.as_str();
+    let verdict = match failed {
+        true => format!("failed: {}", state.message),
+        false => "succeeded".to_owned(),
+    };
+    let message = format!("{what}{to} {verdict}");
+    ctx.event(failed, "OperationCompleted", message);
 }
 
 /// Counts the finished sync in the metrics.

@@ -36,6 +36,8 @@ pub struct Memo {
     /// This process has read it from the server itself, or written to it: it is not a stale state.
     pub proved: bool,
     pub syncing: Option<Syncing>,
+    /// The attempt, by its id, whose end was counted last, and its phase.
+    pub counted_end: Option<(String, String)>,
     pub last_start: Option<start::Start>,
     /// The last automatic sync that was started.
     pub automated: Option<Repeats>,
@@ -110,6 +112,7 @@ impl Default for Memo {
             running: None,
             proved: false,
             syncing: None,
+            counted_end: None,
             last_start: None,
             automated: None,
             touched: None,

@@ -4,7 +4,7 @@
 //! records it. It may stop at any point: the stored status is enough to resume.
 
 use super::{
-    context::{ReconcileContext, state},
+    context::{ReconcileContext, operation_id, state},
     ending::{self, finish},
     error::Error,
     identity,
@@ -237,18 +237,6 @@ async fn barred(ctx: &mut ReconcileContext<'_>) -> Result<Option<Duration>, Erro
     ))
 }
 
-/// The same for every reconcile of one attempt, in any process; different for the next attempt.
-fn operation_id(ctx: &ReconcileContext<'_>) -> String {
-    let state = state(ctx);
-    let started = state.started_at.map_or(0, |t| t.seconds);
-    identity::id(
-        &ctx.app.metadata.uid,
-        started,
-        state.retry_count,
-        ctx.app.status.history.last().map(|h| h.id),
-    )
-}
-
 /// Repeats `next`, store, execute and `record` until there is nothing to do now.
 async fn drive(ctx: &mut ReconcileContext<'_>, running: &mut Running) -> Result<Driven, Error> {
     loop {
@@ -271,7 +259,7 @@ async fn drive(ctx: &mut ReconcileContext<'_>, running: &mut Running) -> Result<
         for (start, effects) in decision.batches() {
             let outcomes = standing(running.executor.run_batch(start, effects)).await;
             let progress = std::mem::take(&mut running.progress);
-            let health = |live: &Object| health::assess_with(live, &running.customizations);
+            let health = |live: &Object| health::assess_for_sync(live, &running.customizations);
             let now = ctx.controller.now();
             let record = || {
                 sync::record(
@@ -299,7 +287,7 @@ fn with_plan(ctx: &ReconcileContext<'_>, running: &Running, message: String) -> 
 
 fn decide(running: &Running, now: Timestamp) -> Decision {
     let cache = &running.cluster.cache;
-    let health = |live: &Object| health::assess_with(live, &running.customizations);
+    let health = |live: &Object| health::assess_for_sync(live, &running.customizations);
     let observed = Observed {
         live: &|key| cache.object(key),
         health: &health,

@@ -34,6 +34,10 @@ const WHILE_OPENING: Duration = Duration::from_secs(5);
 impl ReconcileContext<'_> {
     /// Does everything that is due.
     pub async fn run(mut self, reason: Reason) -> Result<Next, Error> {
+        // Somebody took the operation away: if it is set again, what holds then counts.
+        if self.app.operation.is_none() {
+            self.memo.running = None;
+        }
         if spec::destination(&self.app.spec.destination, &self.controller.destinations())
             .is_ok_and(|d| self.controller.clusters.is_opening(&d))
         {

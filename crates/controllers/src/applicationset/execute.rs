@@ -1,19 +1,19 @@
 //! Carries out plans. Main functions: [`Controller::carry_out`] and [`Controller::apply`].
 
-use super::{Controller, update::Written};
+use super::{Controller, events::Told, update::Written};
 use futures::{FutureExt as _, StreamExt as _, stream};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
-use tiphys_api::{Application, ApplicationSet, constants};
-use tiphys_apimachinery::{Gvk, Object};
+use tiphys_api::{
+    Application, ApplicationSet, application::ApplicationSpec, constants, meta::ObjectMeta,
+    operation::Operation,
+};
 use tiphys_appset::{
-    reconcile::{Change, Done, Existing, Held, Plan, has_no_cluster, is_owned},
+    reconcile::{Change, Done, Existing, Plan, has_no_cluster, is_owned},
     tombstone,
 };
-use tiphys_cluster::{
-    Error,
-    records::{Event, EventTarget, Record},
-};
+use tiphys_cluster::{Error, records::Record};
 
 /// Concurrent writes of one set, if that is not said.
 const CONCURRENT: usize = 16;
@@ -121,16 +121,18 @@ impl Controller {
     }
 
     async fn apply_all(&self, set: &ApplicationSet, changes: &[Change]) -> Applied {
+        let told = Told::default();
         // Boxed and collected: a stream of borrowing closures is not `Send` enough for a task.
         let writes: Vec<_> = changes
             .iter()
-            .map(|change| self.tried(set, change).boxed())
+            .map(|change| self.tried(set, change, &told).boxed())
             .collect();
         let concurrent = self.settings.concurrent_updates.unwrap_or(CONCURRENT);
         let results: Vec<_> = stream::iter(writes)
             .buffer_unordered(concurrent.clamp(1, MOST_CONCURRENT))
             .collect()
             .await;
+        self.tell_rest(set, told);
         let mut applied = Applied::default();
         for result in results {
             match result {
@@ -145,8 +147,9 @@ impl Controller {
         &self,
         set: &ApplicationSet,
         change: &Change,
+        told: &Told,
     ) -> Result<Option<Duration>, (String, String)> {
-        let applied = self.apply(set, change).await;
+        let applied = self.apply(set, change, told).await;
         applied.map_err(|error| (change.name().to_owned(), error.to_string()))
     }
 
@@ -155,6 +158,7 @@ impl Controller {
         &self,
         set: &ApplicationSet,
         change: &Change,
+        told: &Told,
     ) -> Result<Option<Duration>, Error> {
         if self.settings.dry_run {
             self.leave(set, change);
@@ -165,7 +169,10 @@ impl Controller {
         let applications = &self.records.applications;
         let (reason, verb) = match change {
             Change::Create(app) => {
-                applications.create(&object(app)?).await?;
+                let (json, meta) = (json_of(app)?, &app.metadata);
+                applications
+                    .create_json(&meta.namespace, &meta.name, json)
+                    .await?;
                 ("created", "created")
             }
             Change::Update { patch, after, .. } => {
@@ -177,13 +184,13 @@ impl Controller {
                 ("updated", "updated")
             }
             Change::Delete { release, .. } => {
-                if !self.delete_one(set, name, *release).await? {
+                if !self.delete_one(set, name, *release, told).await? {
                     return Ok(None);
                 }
                 ("Deleted", "Deleted")
             }
         };
-        self.tell(set, reason, format!("{verb} Application \"{name}\""));
+        self.tell(set, told, reason, format!("{verb} Application \"{name}\""));
         Ok(again)
     }
 
@@ -195,22 +202,22 @@ impl Controller {
         set: &ApplicationSet,
         name: &str,
         release: bool,
+        told: &Told,
     ) -> Result<bool, Error> {
         let namespace = &set.metadata.namespace;
         let applications = &self.records.applications;
         let mut found = applications.get(namespace, name);
-        for attempt in 0..=CONFLICTS {
+        let mut attempt = 0;
+        loop {
             let Some(record) = found else {
                 return Ok(false);
             };
-            let app = record
-                .value()
-                .or_else(|_| by_metadata(&record).map(Arc::new))?;
+            let app = judged(&record)?;
             if !is_owned(&app, set) {
                 return Ok(false);
             }
             let seen = if release && self.has_no_cluster(&app) {
-                self.release(set, &record).await
+                self.release(set, &record, told).await
             } else {
                 Ok(record)
             };
@@ -223,9 +230,37 @@ impl Controller {
                 Err(e) if applications.is_gone(&e, namespace, name) => return Ok(true),
                 result => return result.map(|()| true),
             }
+            attempt += 1;
             found = applications.fetch(namespace, name).await?;
         }
-        Ok(false)
+    }
+
+    /// Makes an Application that outlives its set independent of it, in the state in which it was
+    /// judged: since it was planned another owner may have taken it over, whose reference must
+    /// stay.
+    pub(super) async fn disown(&self, set: &ApplicationSet, name: &str) -> Result<(), Error> {
+        let namespace = &set.metadata.namespace;
+        let applications = &self.records.applications;
+        let mut found = applications.get(namespace, name);
+        let mut attempt = 0;
+        loop {
+            let Some(record) = found else {
+                return Ok(());
+            };
+            let app = judged(&record)?;
+            if !is_owned(&app, set) {
+                return Ok(());
+            }
+            let version = &record.meta.resource_version;
+            let patch = json!({"metadata": {"ownerReferences": null, "resourceVersion": version}});
+            match applications.merge_patch(namespace, name, &patch).await {
+                Err(e) if e.is_conflict() && attempt < CONFLICTS => {}
+                Err(e) if applications.is_gone(&e, namespace, name) => return Ok(()),
+                result => return result.map(drop),
+            }
+            attempt += 1;
+            found = applications.fetch(namespace, name).await?;
+        }
     }
 
     /// Whether it is certain now that the Application's cluster does not exist.
@@ -247,6 +282,7 @@ impl Controller {
         &self,
         set: &ApplicationSet,
         record: &Arc<Record<Application>>,
+        told: &Told,
     ) -> Result<Arc<Record<Application>>, Error> {
         let meta = &record.meta;
         let kept: Vec<&String> = meta
@@ -270,38 +306,17 @@ impl Controller {
             "Updated Application \"{name}\" finalizer before deletion, because application has an \
              invalid destination"
         );
-        self.tell(set, "Updated", message);
+        self.tell(set, told, "Updated", message);
         Ok(released)
-    }
-
-    pub(super) fn tell(&self, set: &ApplicationSet, reason: &'static str, message: String) {
-        self.events.record(Event::new(target(set), reason, message));
-    }
-
-    /// An Event for deletions that wait, once for each condition.
-    pub(super) fn warn_of_held(&self, set: &ApplicationSet, held: &Held) {
-        if self.settings.dry_run {
-            return;
-        }
-        let conditions = &set.status.conditions;
-        if !conditions
-            .iter()
-            .any(|c| c.message.ends_with(&held.message))
-        {
-            let event = Event::new(target(set), "DeletionsNotConfirmed", held.message.clone());
-            self.events.record(event.warning(true));
-        }
     }
 }
 
-fn target(set: &ApplicationSet) -> EventTarget {
-    EventTarget {
-        gvk: Gvk::new(constants::GROUP, constants::VERSION, "ApplicationSet"),
-        namespace: set.metadata.namespace.clone(),
-        name: set.metadata.name.clone(),
-        uid: set.metadata.uid.clone(),
-        resource_version: set.metadata.resource_version.clone(),
-    }
+/// What an Application is judged by just before it is written: by its metadata alone if the rest
+/// cannot be read.
+fn judged(record: &Record<Application>) -> Result<Arc<Application>, Error> {
+    record
+        .value()
+        .or_else(|_| by_metadata(record).map(Arc::new))
 }
 
 /// An Application whose spec or status cannot be read, by its metadata alone: it does not hold the
@@ -315,15 +330,74 @@ pub(super) fn by_metadata(record: &Record<Application>) -> Result<Application, E
     })
 }
 
-/// An Application for the API server: without a status.
-fn object(app: &Application) -> Result<Object, Error> {
-    let invalid = |problem: String| Error::Invalid {
-        key: format!("{}/{}", app.metadata.namespace, app.metadata.name),
-        problem,
-    };
-    let mut json = serde_json::to_value(app).map_err(|e| invalid(e.to_string()))?;
-    if let Value::Object(fields) = &mut json {
-        fields.remove("status");
+/// An Application for the API server: without a status. Its fields are those of [`Application`].
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Created<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    api_version: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    kind: &'a str,
+    metadata: &'a ObjectMeta,
+    spec: &'a ApplicationSpec,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation: Option<&'a Operation>,
+}
+
+impl<'a> Created<'a> {
+    fn new(app: &'a Application) -> Self {
+        Self {
+            api_version: &app.api_version,
+            kind: &app.kind,
+            metadata: &app.metadata,
+            spec: &app.spec,
+            operation: app.operation.as_deref(),
+        }
     }
-    Object::from_value(json).map_err(|e| invalid(e.to_string()))
+}
+
+/// What is sent to create an Application.
+fn json_of(app: &Application) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(&Created::new(app)).map_err(|e| Error::Invalid {
+        key: format!("{}/{}", app.metadata.namespace, app.metadata.name),
+        problem: e.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    #[test]
+    fn an_application_is_created_with_everything_but_a_status() {
+        let whole = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {
+                "name": "a", "namespace": "argocd", "labels": {"team": "one"},
+                "annotations": {"b": "<&>"}, "finalizers": ["a.example/b"],
+            },
+            "spec": {
+                "project": "default",
+                "source": {
+                    "repoURL": "https://git.example.test/a", "path": "a",
+                    "helm": {"valuesObject": {"z": 1, "a": {"deep": [1.5, null, "x"]}}},
+                },
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": "a"},
+            },
+            "operation": {"sync": {"revision": "v1"}, "initiatedBy": {"username": "set"}},
+            "status": {"sync": {"status": "Synced"}, "health": {"status": "Healthy"}},
+        });
+        let mut app: Application = serde_json::from_value(whole).expect("an Application");
+        for has_operation in [true, false] {
+            app.operation = app.operation.filter(|_| has_operation);
+            let mut wanted = serde_json::to_value(&app).expect("JSON");
+            let fields = wanted.as_object_mut().expect("a map");
+            assert!(fields.remove("status").is_some());
+            let sent = json_of(&app).expect("JSON");
+            let sent: Value = serde_json::from_slice(&sent).expect("JSON");
+            assert_eq!(sent, wanted);
+            assert_eq!(sent.get("operation").is_some(), has_operation);
+        }
+    }
 }

@@ -9,6 +9,10 @@ use tiphys_cluster::{AppKey, ChangeType, records::RecordChange};
 
 /// Changes of clusters, projects and Applications come in bursts.
 const SETTLE: Duration = Duration::from_millis(20);
+/// How much longer the states of Applications gather, for each Application of the set: the status
+/// is written with all of them. For more than the most it is no longer.
+const OF_EACH: Duration = Duration::from_millis(1);
+const MOST_OF_EACH: u32 = 1_000;
 
 /// Follows all feeds until one ends.
 pub async fn follow(controller: Arc<Controller>) {
@@ -27,21 +31,31 @@ impl Controller {
     fn add_all(&self) {
         for record in self.sets.list() {
             let key = AppKey::new(&record.meta.namespace, &record.meta.name);
-            self.queue.add_after(key, Reason::default(), SETTLE);
+            self.queue.gather(key, Reason::default(), SETTLE);
         }
         // Their deletion may be among the changes that were missed.
         for key in self.remembered() {
             if self.sets.get(&key.namespace, &key.name).is_none() {
-                self.queue.add_after(key, Reason::default(), SETTLE);
+                self.queue.gather(key, Reason::default(), SETTLE);
             }
         }
     }
 
-    /// Whether a set has a rollout, which begins once its Applications exist.
-    fn rolls_out(&self, key: &AppKey) -> bool {
-        let record = self.sets.get(&key.namespace, &key.name);
-        let set = record.and_then(|record| record.value().ok());
-        set.is_some_and(|set| set.spec.strategy.is_some())
+    /// After which time a change of an Application leads to a reconcile of its set, if it does.
+    fn delay_of(&self, key: &AppKey, wakes: Wakes) -> Option<Duration> {
+        let set = || {
+            let record = self.sets.get(&key.namespace, &key.name)?;
+            record.value().ok()
+        };
+        match wakes {
+            Wakes::Set => Some(SETTLE),
+            Wakes::Status => Some(set().map_or(SETTLE, |set| delay_of_status(&set))),
+            // A rollout begins once the Applications exist.
+            Wakes::Rollout => set()
+                .is_some_and(|set| set.spec.strategy.is_some())
+                .then_some(SETTLE),
+            Wakes::Nothing => None,
+        }
     }
 }
 
@@ -102,13 +116,9 @@ async fn applications(controller: &Controller) {
             let key = AppKey::new(&change.record.meta.namespace, &owner.name);
             let before = change.before.as_ref().map(|before| before.value());
             let before = before.and_then(Result::ok);
-            let is_due = match wakes(change.change_type, before.as_deref(), &app) {
-                Wakes::Set => true,
-                Wakes::Rollout => controller.rolls_out(&key),
-                Wakes::Nothing => false,
-            };
-            if is_due {
-                controller.queue.add_after(key, Reason::default(), SETTLE);
+            let wakes = wakes(change.change_type, before.as_deref(), &app);
+            if let Some(delay) = controller.delay_of(&key, wakes) {
+                controller.queue.gather(key, Reason::default(), delay);
             }
         }
     }
@@ -119,9 +129,20 @@ async fn applications(controller: &Controller) {
 enum Wakes {
     /// Its set.
     Set,
+    /// Its set, whose status tells the state of its Applications and whose rollout goes on by it.
+    Status,
     /// Its set, if it rolls out in steps.
     Rollout,
     Nothing,
+}
+
+/// While thousands of Applications sync, the state of one of them changes at any time.
+fn delay_of_status(set: &ApplicationSet) -> Duration {
+    if set.spec.strategy.is_some() {
+        return SETTLE;
+    }
+    let count = u32::try_from(set.status.resources_count).unwrap_or(0);
+    SETTLE + OF_EACH * count.min(MOST_OF_EACH)
 }
 
 /// Whether someone changed what a set writes, or a rollout may go on. `before` is `None` if it could
@@ -143,20 +164,21 @@ fn wakes(change: ChangeType, before: Option<&Application>, now: &Application) ->
         annotations.retain(|name, _| !constants::OF_CONTROLLER.contains(&name.as_str()));
         annotations
     };
-    let matters = before.spec != now.spec
+    let is_changed = before.spec != now.spec
         || before.metadata.annotations != now.metadata.annotations
             && annotations(before) != annotations(now)
         || before.metadata.labels != now.metadata.labels
-        || before.metadata.finalizers != now.metadata.finalizers
-        || before.status.health.status != now.status.health.status
+        || before.metadata.finalizers != now.metadata.finalizers;
+    let is_in_another_state = before.status.health.status != now.status.health.status
         || before.status.sync.status != now.status.sync.status
         || phase(before) != phase(now);
     // The same state of other sources may be what a rollout waits for.
     let is_compared_anew = before.status.sync.compared_to != now.status.sync.compared_to;
-    match (matters, is_compared_anew) {
-        (true, _) => Wakes::Set,
-        (false, true) => Wakes::Rollout,
-        (false, false) => Wakes::Nothing,
+    match (is_changed, is_in_another_state, is_compared_anew) {
+        (true, _, _) => Wakes::Set,
+        (false, true, _) => Wakes::Status,
+        (false, false, true) => Wakes::Rollout,
+        (false, false, false) => Wakes::Nothing,
     }
 }
 
@@ -348,6 +370,18 @@ mod tests {
     }
 
     #[test]
+    fn the_states_of_many_applications_gather() {
+        let delay = |strategy: Value, count: i64| {
+            let set = json!({"spec": {"strategy": strategy}, "status": {"resourcesCount": count}});
+            delay_of_status(&serde_json::from_value(set).expect("a set"))
+        };
+        assert_eq!(delay(Value::Null, 0), SETTLE);
+        assert_eq!(delay(Value::Null, 300), SETTLE + OF_EACH * 300);
+        assert_eq!(delay(Value::Null, 90_000), SETTLE + OF_EACH * MOST_OF_EACH);
+        assert_eq!(delay(json!({"type": "RollingSync"}), 300), SETTLE);
+    }
+
+    #[test]
     fn applications_wake_their_sets() {
         let app = |changed: &str, value: Value| {
             let mut app = json!({
@@ -383,13 +417,17 @@ mod tests {
                 json!("b"),
                 Wakes::Rollout,
             ),
-            ("/status/sync/status", json!("OutOfSync"), Wakes::Set),
-            ("/status/health/status", json!("Degraded"), Wakes::Set),
-            ("/status/operationState/phase", json!("Failed"), Wakes::Set),
+            ("/status/sync/status", json!("OutOfSync"), Wakes::Status),
+            ("/status/health/status", json!("Degraded"), Wakes::Status),
+            (
+                "/status/operationState/phase",
+                json!("Failed"),
+                Wakes::Status,
+            ),
             (
                 "/status/operationState/startedAt",
                 json!("2026-01-02T00:00:00Z"),
-                Wakes::Set,
+                Wakes::Status,
             ),
             ("/spec/source/path", json!("b"), Wakes::Set),
             ("/metadata/labels", json!({"a": "b"}), Wakes::Set),

@@ -50,7 +50,7 @@ impl Settled {
             && self.projects == now.projects
             && self.clusters == now.clusters
             && self.settings == now.settings
-            && is_same_set(&self.set, &now.set)
+            && (Arc::ptr_eq(&self.set, &now.set) || is_same_set(&self.set, &now.set))
     }
 
     /// Whether the time alone changes nothing: no steps wait, and nothing is kept for a while.

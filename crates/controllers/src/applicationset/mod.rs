@@ -6,6 +6,7 @@
 //! with nothing created, updated or deleted.
 
 mod deleted;
+mod events;
 mod execute;
 mod feeds;
 mod memory;

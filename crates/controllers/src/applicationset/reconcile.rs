@@ -2,6 +2,7 @@
 
 use super::{
     Controller, REFRESH, REFRESH_TIMESTAMP, Reason,
+    events::Told,
     execute::{Carried, by_metadata},
     memory::{Last, Memory, Settled},
     twice,
@@ -373,13 +374,8 @@ impl Controller {
             return Ok(None);
         }
         let namespace = &set.metadata.namespace;
-        let none = json!({"metadata": {"ownerReferences": null}});
         for name in &deletion.release {
-            let applications = &self.records.applications;
-            match applications.merge_patch(namespace, name, &none).await {
-                Err(e) if applications.is_gone(&e, namespace, name) => {}
-                result => drop(result?),
-            }
+            self.disown(set, name).await?;
         }
         match deletion.next {
             Next::Wait(after) => Ok(Some(after)),
@@ -391,7 +387,7 @@ impl Controller {
                     name,
                     release: false,
                 };
-                self.apply(set, &change).await?;
+                self.apply(set, &change, &Told::default()).await?;
                 Ok(Some(after))
             }
             Next::Finish => {

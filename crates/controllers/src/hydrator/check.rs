@@ -19,16 +19,15 @@ const PAUSE: Duration = Duration::from_secs(30);
 
 impl Hydrator {
     pub(super) async fn check(&self, key: &AppKey, reason: Reason) {
-        let Turn::Ours(held) = self.turn() else {
+        let known = self.known(key);
+        let hydrator = known
+            .as_ref()
+            .and_then(|app| app.spec.source_hydrator.as_deref());
+        let (Turn::Ours(held), Some(app), Some(hydrator)) = (self.turn(), &known, hydrator) else {
+            self.unwritten().remove(key);
             return;
         };
-        let Some(app) = self.known(key) else {
-            return;
-        };
-        let Some(hydrator) = app.spec.source_hydrator.as_deref() else {
-            return;
-        };
-        let work = self.ask(key, &app, hydrator, reason);
+        let work = self.ask(key, app, hydrator, reason);
         let again = held.scope(work).await;
         self.apps.visit_after(key, Reason::default(), again);
     }

@@ -78,6 +78,7 @@ struct Hydrator {
     /// Those that are being hydrated by this process.
     running: Mutex<HashSet<GroupKey>>,
     /// How often in a row the outcome could not be stored, for the Applications that have none.
+    /// Each is looked at again, which forgets those that are no longer there.
     unwritten: Mutex<HashMap<AppKey, u32>>,
 }
 
@@ -140,6 +141,13 @@ impl Hydrator {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn unwritten(&self) -> MutexGuard<'_, HashMap<AppKey, u32>> {
+        // Each change is of a single entry.
+        self.unwritten
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// One group, isolated: a panic does not affect other groups.
     async fn process(&self, key: &GroupKey, request: Request) {
         let Turn::Ours(held) = self.turn() else {
@@ -168,10 +176,7 @@ impl Hydrator {
     /// stored looks as if its hydration had been interrupted: it would be rendered and pushed over
     /// and over.
     fn wait(&self, member: &AppKey, is_stored: bool) -> Duration {
-        let mut unwritten = self
-            .unwritten
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut unwritten = self.unwritten();
         if is_stored {
             unwritten.remove(member);
             return Duration::ZERO;
@@ -183,5 +188,40 @@ impl Hydrator {
 
     fn now(&self) -> jiff::Timestamp {
         (self.clock)()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tiphys_cluster::{Cluster, RecordsOptions};
+    use tiphys_embedded_kube::{EmbeddedKube, Options};
+    use tiphys_repo::{RepoOptions, Repos};
+
+    #[tokio::test]
+    async fn an_application_that_went_before_its_outcome_was_stored_is_forgotten() {
+        let kube = EmbeddedKube::start(Options::default()).await;
+        let kube = kube.expect("an API server");
+        let cluster = Cluster::connect_in_process(kube.router(), "https://kubernetes.default.svc");
+        let cluster = cluster.await.expect("it answers");
+        let records = Records::start(cluster, RecordsOptions::new("argocd"));
+        let folder = tempfile::TempDir::new().expect("a temporary folder");
+        let repos = Repos::with_options(folder.path(), RepoOptions::default());
+        let hydrator = Hydrator {
+            sources: Sources::new(&records, repos, None),
+            records,
+            leases: None,
+            clock: Arc::new(jiff::Timestamp::now),
+            apps: Queue::default(),
+            groups: Queue::default(),
+            running: Mutex::default(),
+            unwritten: Mutex::default(),
+        };
+        let gone = AppKey::new("argocd", "gone");
+        let first = hydrator.wait(&gone, false);
+        assert!(hydrator.wait(&gone, false) > first, "more and more rarely");
+        assert_eq!(hydrator.unwritten().len(), 1);
+        hydrator.check(&gone, Reason::default()).await;
+        assert_eq!(hydrator.unwritten().len(), 0);
     }
 }

@@ -33,6 +33,8 @@ struct State<K, R> {
     waiting: HashMap<u64, (K, R)>,
     /// The numbers of the next visits.
     visits: HashMap<K, u64>,
+    /// When keys are due that gather reasons, and the numbers of these.
+    gathering: HashMap<K, (Instant, u64)>,
     next_number: u64,
     together: Option<Together>,
     closed: bool,
@@ -63,6 +65,7 @@ impl<K: Clone + Eq + Hash, R: Merge> Default for Queue<K, R> {
             delayed: BinaryHeap::new(),
             waiting: HashMap::new(),
             visits: HashMap::new(),
+            gathering: HashMap::new(),
             next_number: 0,
             together: None,
             closed: false,
@@ -96,6 +99,31 @@ impl<K: Clone + Eq + Hash, R: Merge> Queue<K, R> {
             return self.add(key, reason);
         }
         if self.lock().add_at(Instant::now() + delay, key, reason) {
+            self.sooner.notify_one();
+        }
+    }
+
+    /// Makes a key ready after a delay, once for all such calls until then; the earliest time of
+    /// theirs counts. For causes that come in bursts.
+    pub fn gather(&self, key: K, mut reason: R, delay: Duration) {
+        let at = Instant::now() + delay;
+        let first = {
+            let mut state = self.lock();
+            if let Some((due, number)) = state.gathering.get(&key).copied() {
+                if due <= at
+                    && let Some((_, known)) = state.waiting.get_mut(&number)
+                {
+                    return known.merge(reason);
+                }
+                if let Some((_, known)) = state.waiting.remove(&number) {
+                    reason.merge(known);
+                }
+            }
+            let number = state.next_number;
+            state.gathering.insert(key.clone(), (at, number));
+            state.add_at(at, key, reason)
+        };
+        if first {
             self.sooner.notify_one();
         }
     }
@@ -264,6 +292,10 @@ impl<K: Clone + Eq + Hash, R: Merge> State<K, R> {
                 if self.visits.get(&key) == Some(&number) {
                     self.visits.remove(&key);
                 }
+                let gathering = self.gathering.get(&key);
+                if gathering.is_some_and(|(_, of)| *of == number) {
+                    self.gathering.remove(&key);
+                }
                 ready += usize::from(self.add(key, reason));
             }
         }
@@ -328,6 +360,32 @@ mod tests {
         assert_eq!(start.elapsed().as_secs(), 60);
         queue.close();
         time.await.expect("it ends with the queue");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_gathers_comes_once_at_the_earliest_time() {
+        let queue = Arc::new(Queue::<&str, Sum>::default());
+        let time = queue.clone();
+        tokio::spawn(async move { time.keep_time().await });
+        let start = Instant::now();
+        let seconds = Duration::from_secs;
+        for delay in [10, 20, 15] {
+            queue.gather("a", Sum(1), seconds(delay));
+        }
+        queue.gather("b", Sum(1), seconds(3));
+        assert_eq!(queue.take().await, Some(("b", Sum(1))));
+        queue.gather("a", Sum(1), seconds(2));
+        assert_eq!(queue.take().await, Some(("a", Sum(4))));
+        assert_eq!(start.elapsed().as_secs(), 5);
+        // What comes while it is held, or later, makes it come again.
+        queue.gather("a", Sum(1), seconds(1));
+        queue.done(&"a");
+        assert_eq!(queue.take().await, Some(("a", Sum(1))));
+        assert_eq!(start.elapsed().as_secs(), 6);
+        queue.add_after("last", Sum(1), seconds(60));
+        assert_eq!(queue.take().await, Some(("last", Sum(1))));
+        let state = queue.lock();
+        assert_eq!((state.waiting.len(), state.gathering.len()), (0, 0));
     }
 
     #[tokio::test(start_paused = true)]

@@ -196,6 +196,32 @@ fn errors_of_half_of_all_requests() {
     under_errors(50, 1);
 }
 
+/// Runs with a conflict at each write of the Application, of which there are more than `few`.
+/// `wrong` is what is wrong after a conflict at the write with this number.
+fn nothing_is_wrong_after_conflicts(
+    writes: &[String],
+    few: usize,
+    wrong: impl Fn(usize) -> Option<String> + Sync,
+) {
+    let of_app: Vec<usize> = (0..writes.len())
+        .filter(|at| writes[*at].starts_with("PATCH") && writes[*at].contains("/applications/"))
+        .collect();
+    assert!(of_app.len() > few, "{writes:?}");
+    let wrong = side_by_side(&of_app, |at| {
+        wrong(*at)
+            .map(|told| format!("conflict at write {at}: {told}"))
+            .into_iter()
+            .collect()
+    });
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        of_app.len(),
+        wrong.join("\n")
+    );
+}
+
 /// An automatic sync with hooks, with one conflict on a write. Returns the writes, and what is
 /// wrong with its records.
 fn with_conflict(at: Option<usize>) -> (Vec<String>, Option<String>) {
@@ -240,29 +266,20 @@ fn with_conflict(at: Option<usize>) -> (Vec<String>, Option<String>) {
 fn a_conflict_at_any_write_loses_nothing_of_what_is_recorded() {
     let (writes, wrong) = with_conflict(None);
     assert_eq!(wrong, None, "without a conflict");
-    let of_app: Vec<usize> = (0..writes.len())
-        .filter(|at| writes[*at].starts_with("PATCH") && writes[*at].contains("/applications/"))
-        .collect();
-    assert!(of_app.len() > 3, "{writes:?}");
-    let wrong = side_by_side(&of_app, |at| {
-        with_conflict(Some(*at))
-            .1
-            .map(|told| format!("conflict at write {at}: {told}"))
-            .into_iter()
-            .collect()
-    });
-    assert!(
-        wrong.is_empty(),
-        "{} of {}:\n{}",
-        wrong.len(),
-        of_app.len(),
-        wrong.join("\n")
-    );
+    nothing_is_wrong_after_conflicts(&writes, 3, |at| with_conflict(Some(at)).1);
 }
 
-/// An automatic sync with one conflict on a write. Returns the writes, and the messages of its
-/// results.
-fn results_with_conflict(at: Option<usize>) -> (Vec<String>, Vec<String>) {
+/// What became of an automatic sync.
+struct Ended {
+    writes: Vec<String>,
+    /// The messages of its results.
+    results: Vec<String>,
+    /// How many Events told its end.
+    told: usize,
+}
+
+/// An automatic sync with one conflict on a write.
+fn ended_with_conflict(at: Option<usize>) -> Ended {
     const SYNC: &str =
         "commit\n  configmap one\napp\n  syncPolicy: {automated: {selfHeal: true}}\npass 60s";
     stage(
@@ -274,36 +291,34 @@ fn results_with_conflict(at: Option<usize>) -> (Vec<String>, Vec<String>) {
             stage.play(SYNC).await;
             let app = stage.first().await;
             let results = app.pointer("/status/operationState/syncResult/resources");
-            let messages = results
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-                .map(|r| r["message"].as_str().unwrap_or_default().to_owned())
-                .collect();
-            let writes = stage.wire.writes().into_iter().map(|w| w.what).collect();
-            (writes, messages)
+            let results = results.and_then(Value::as_array).into_iter().flatten();
+            let message = |r: &Value| r["message"].as_str().unwrap_or_default().to_owned();
+            let events = format!("/api/v1/namespaces/{NAMESPACE}/events");
+            let events = stage.play.ground.find(&events).await.unwrap_or_default();
+            let events = events["items"].as_array().into_iter().flatten();
+            Ended {
+                results: results.map(message).collect(),
+                writes: stage.wire.writes().into_iter().map(|w| w.what).collect(),
+                told: events
+                    .filter(|event| event["reason"] == "OperationCompleted")
+                    .count(),
+            }
         },
     )
 }
 
 /// A sync whose end could not be stored ends again; it is not repeated, which would find everything
-/// unchanged.
+/// unchanged, and its end is told and counted once.
 #[test]
 fn a_conflict_at_the_end_of_a_sync_does_not_change_its_results() {
-    let (writes, results) = results_with_conflict(None);
-    assert_eq!(results, ["configmap/one created"], "without a conflict");
-    let of_app: Vec<usize> = (0..writes.len())
-        .filter(|at| writes[*at].starts_with("PATCH") && writes[*at].contains("/applications/"))
-        .collect();
-    assert!(of_app.len() > 1, "{writes:?}");
-    let wrong = side_by_side(&of_app, |at| {
-        let (_, results) = results_with_conflict(Some(*at));
-        (results != ["configmap/one created"])
-            .then(|| format!("conflict at write {at}: {results:?}"))
-            .into_iter()
-            .collect()
-    });
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let wrong = |ended: &Ended| {
+        (ended.results != ["configmap/one created"] || ended.told != 1)
+            .then(|| format!("{:?}, told {} times", ended.results, ended.told))
+    };
+    let without = ended_with_conflict(None);
+    assert_eq!(wrong(&without), None, "without a conflict");
+    let writes = without.writes;
+    nothing_is_wrong_after_conflicts(&writes, 1, |at| wrong(&ended_with_conflict(Some(at))));
 }
 
 /// A definition that is not served for a moment is not found either. No event follows that would

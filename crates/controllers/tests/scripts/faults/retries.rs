@@ -1,10 +1,11 @@
 //! Syncs that are retried, terminated or resumed: when that happens, with which revision, and what
 //! is reported.
 
-use super::stage::stage;
+use super::stage::{Stage, stage};
 use crate::scripts::wire::{Moment, Plan};
+use http::Method;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -91,6 +92,49 @@ fn c63_a_sync_that_is_ended_while_the_worker_runs_stays_ended() {
             stage.play.ground.find(&later).await.is_none(),
             "what comes after it was not applied"
         );
+    });
+}
+
+/// Sets the operation of the Application; null: takes it away.
+async fn set_operation(stage: &Stage<'_>, operation: Value) {
+    let path = stage.play.app_path(&stage.play.apps[0]);
+    let patch = json!({"operation": operation});
+    let written = stage
+        .play
+        .ground
+        .send(Method::PATCH, &path, Some(&patch))
+        .await;
+    written.expect("the Application is there");
+}
+
+/// An operation that somebody took away does not go on, and one that is set again goes by the
+/// settings of that time, not by those with which it once began.
+#[test]
+fn a_sync_that_is_taken_away_and_set_again_begins_anew() {
+    stage(Plan::default(), async |stage| {
+        let health = |status: &str| {
+            format!(
+                "settings\n  resource.customizations.health.ConfigMap: |\n    \
+                 return {{status = \"{status}\", message = \"it says so\"}}"
+            )
+        };
+        let phase = |app: &Value| app["status"]["operationState"]["phase"].clone();
+        stage.play(&health("Progressing")).await;
+        stage
+            .play("commit\n  configmap first\n  configmap later wave=1\napp\nsync")
+            .await;
+        let app = stage.first().await;
+        assert_eq!(phase(&app), "Running", "{app}");
+        set_operation(stage, Value::Null).await;
+        stage.play("pass 10s").await;
+        stage.play(&health("Healthy")).await;
+        let later = stage.play.target("configmap/later").await.expect("a kind");
+        let gone_on = stage.play.ground.find(&later).await;
+        assert_eq!(gone_on, None, "nobody wants it any more");
+        set_operation(stage, json!({"sync": {}})).await;
+        stage.play("pass 30s").await;
+        let app = stage.first().await;
+        assert_eq!(phase(&app), "Succeeded", "{app}");
     });
 }
 
