@@ -14,6 +14,7 @@ pub mod constants;
 mod destination;
 pub mod meta;
 pub mod operation;
+mod passwords;
 pub mod project;
 pub mod repo_url;
 pub mod repository;

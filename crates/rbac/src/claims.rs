@@ -58,7 +58,9 @@ impl Rbac {
 
     /// Whether a subject of the policy may do it: a user, or a role.
     pub fn permits_subject(&self, subject: &str, request: Request<'_>) -> bool {
-        self.with_default(&self.global, subject, request)
+        let default = &self.settings.default_role;
+        (!default.is_empty() && self.global.permits(default, request))
+            || self.global.permits(subject, request)
     }
 
     /// Whether a caller with these claims may do it; `None`: not signed in.
@@ -68,10 +70,48 @@ impl Rbac {
         claims: Option<&Map<String, Value>>,
         request: Request<'_>,
     ) -> bool {
-        let default = &self.settings.default_role;
-        (!default.is_empty() && self.global.permits(default, request))
-            || claims.is_some_and(|claims| self.permits_caller(projects, claims, request))
-            || self.global.permits("", request)
+        self.any_who_counts(projects, claims, request, |policy, subject| {
+            policy.permits(subject, request)
+        })
+    }
+
+    /// Asks about the subjects of which one must be permitted, each with the policy that decides,
+    /// until the answer is yes. They are the same for all objects that begin like this request's,
+    /// which has the whole name of a project.
+    pub(crate) fn any_who_counts(
+        &self,
+        projects: &dyn Projects,
+        claims: Option<&Map<String, Value>>,
+        request: Request<'_>,
+        mut is_one: impl FnMut(&Arc<Policy>, &str) -> bool,
+    ) -> bool {
+        let default = Some(self.settings.default_role.as_str()).filter(|role| !role.is_empty());
+        if default.is_some_and(|role| is_one(&self.global, role)) || is_one(&self.global, "") {
+            return true;
+        }
+        let Some(claims) = claims else {
+            return false;
+        };
+        let subject = user_id(claims);
+        let project = project_of(request).and_then(|name| projects.project(name));
+        let token_of = project_of_token(subject);
+        if let (Some(project), Some(named)) = (&project, token_of)
+            && named != project.metadata.name
+        {
+            return false;
+        }
+        // A project's token is for this project, and its groups do not count.
+        let has_groups = project.is_none() || token_of.is_none();
+        let policy = match &project {
+            Some(project) => self.of_project(project),
+            None => Arc::clone(&self.global),
+        };
+        default.is_some_and(|role| is_one(&policy, role))
+            || is_one(&policy, subject)
+            || has_groups
+                && groups(claims, &self.settings.scopes)
+                    .into_iter()
+                    .any(|group| policy.is_member(group) && is_one(&policy, group))
     }
 
     /// The line that decides what [`Self::permits`] answers; none: there is no line for it.
@@ -116,34 +156,6 @@ impl Rbac {
         }
     }
 
-    fn permits_caller(
-        &self,
-        projects: &dyn Projects,
-        claims: &Map<String, Value>,
-        request: Request<'_>,
-    ) -> bool {
-        let subject = user_id(claims);
-        let project = project_of(request).and_then(|name| projects.project(name));
-        let policy = match &project {
-            Some(project) => self.of_project(project),
-            None => Arc::clone(&self.global),
-        };
-        if let (Some(project), Some(named)) = (&project, project_of_token(subject)) {
-            // A project's token is for this project, and its groups do not count.
-            return named == project.metadata.name && self.with_default(&policy, subject, request);
-        }
-        self.with_default(&policy, subject, request)
-            || groups(claims, &self.settings.scopes)
-                .iter()
-                .any(|group| policy.is_member(group) && self.with_default(&policy, group, request))
-    }
-
-    fn with_default(&self, policy: &Policy, subject: &str, request: Request<'_>) -> bool {
-        let default = &self.settings.default_role;
-        (!default.is_empty() && policy.permits(default, request))
-            || policy.permits(subject, request)
-    }
-
     /// The global policy with the project's roles; without a member that cannot be read, such as a
     /// group with a comma in its name. If a permission cannot be read, it may be one that denies, and
     /// the project's roles have none.
@@ -183,7 +195,7 @@ impl Rbac {
 }
 
 /// The name of the project that a request is about.
-fn project_of(request: Request<'_>) -> Option<&str> {
+pub(crate) fn project_of(request: Request<'_>) -> Option<&str> {
     match request.resource {
         "applications" | "applicationsets" | "repositories" | "clusters" | "logs" | "exec" => {
             request.object.split_once('/').map(|(project, _)| project)
@@ -275,6 +287,37 @@ mod tests {
             json!({"name": "other", "policies": ["p, proj:team:other, a,b, deny, x, y, z"]}),
         );
         assert!(!permits(&permission, "viewers"));
+    }
+
+    #[test]
+    fn a_projects_token_is_for_its_project_and_has_no_groups_there() {
+        let policy = "p, proj:team:ci, applications, get, */*, allow\n\
+                      p, proj:other:ci, applications, get, */*, allow\n\
+                      p, role:dev, applications, get, */*, allow\n\
+                      g, devs, role:dev\n";
+        let data = BTreeMap::from([("policy.csv".to_owned(), policy.to_owned())]);
+        let settings = Settings::new(&data).expect("settings");
+        let rbac = Rbac::new(false, settings).expect("a policy");
+        let team: AppProject =
+            serde_json::from_value(json!({"metadata": {"name": "team"}})).expect("a project");
+        let team = One(Arc::new(team));
+        for (subject, group, object, permitted) in [
+            ("proj:team:ci", "none", "team/web", true),
+            ("proj:other:ci", "none", "team/web", false),
+            ("proj:team:none", "devs", "team/web", false),
+            ("proj:team:none", "devs", "unknown/web", true),
+            ("ann", "devs", "team/web", true),
+            ("ann", "none", "team/web", false),
+        ] {
+            let claims = json!({"sub": subject, "groups": [group]});
+            let request = Request {
+                resource: "applications",
+                action: "get",
+                object,
+            };
+            let found = rbac.permits(&team, claims.as_object(), request);
+            assert_eq!(found, permitted, "{subject} {group} {object}");
+        }
     }
 
     #[test]

@@ -33,6 +33,24 @@ pub struct Request<'a> {
     pub object: &'a str,
 }
 
+/// What a subject may do to the objects whose names begin alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// The same to all of them.
+    Whole(bool),
+    /// It depends on the rest of the name.
+    Rest(Lines),
+}
+
+/// The permissions, by their index, that what follows decides about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lines {
+    denying: Vec<usize>,
+    allowing: Vec<usize>,
+    /// Whether another one allows it in any case.
+    is_allowed: bool,
+}
+
 /// Permissions and roles.
 #[derive(Debug)]
 pub struct Policy {
@@ -78,6 +96,16 @@ impl Pattern {
         match mode {
             MatchMode::Glob => Glob::new(text, &[]).map_or(Self::Nothing, Self::Glob),
             MatchMode::Regex => Regex::new(text).map_or(Self::Broken, Self::Regex),
+        }
+    }
+
+    /// Whether it matches all texts that begin like this, or none; `None`: it depends, or the
+    /// pattern is broken.
+    fn matches_all_after(&self, beginning: &str) -> Option<bool> {
+        match self {
+            Self::Glob(glob) => glob.matches_all_after(beginning),
+            Self::Nothing => Some(false),
+            Self::Regex(_) | Self::Broken => None,
         }
     }
 
@@ -176,6 +204,50 @@ impl Policy {
             }
         }
         allowed
+    }
+
+    /// What [`Self::permits`] answers for all objects whose names begin with that of the request.
+    pub(crate) fn says(&self, subject: &str, request: Request<'_>) -> Said {
+        let mut lines = Lines {
+            denying: Vec::new(),
+            allowing: Vec::new(),
+            is_allowed: false,
+        };
+        for index in self.of(subject).iter() {
+            let permission = &self.permissions[*index];
+            let matched = permission.resource.matches(request.resource);
+            let matched = match matched {
+                Some(true) => permission.action.matches(request.action),
+                other => other,
+            };
+            let all = match (matched, &permission.object) {
+                (None, _) | (Some(true), Pattern::Broken) => return Said::Whole(false),
+                (Some(false), _) => continue,
+                (Some(true), object) => object.matches_all_after(request.object),
+            };
+            match (permission.effect, all) {
+                (Effect::Deny, Some(true)) => return Said::Whole(false),
+                (Effect::Deny, None) => lines.denying.push(*index),
+                (Effect::Allow, Some(true)) => lines.is_allowed = true,
+                (Effect::Allow, None) => lines.allowing.push(*index),
+                (_, Some(false)) | (Effect::None, _) => {}
+            }
+        }
+        if lines.is_allowed {
+            lines.allowing.clear();
+        }
+        match (lines.is_allowed, lines.allowing.is_empty()) {
+            (true, _) if lines.denying.is_empty() => Said::Whole(true),
+            (false, true) => Said::Whole(false),
+            _ => Said::Rest(lines),
+        }
+    }
+
+    /// What [`Self::permits`] answers for one object of those that [`Self::says`] was asked about.
+    pub(crate) fn decides(&self, lines: &Lines, object: &str) -> bool {
+        let matches = |index: &usize| self.permissions[*index].object.matches(object) == Some(true);
+        (lines.is_allowed || lines.allowing.iter().any(matches))
+            && !lines.denying.iter().any(matches)
     }
 
     /// The line that decides for a subject: the first that denies it or cannot be applied, else the

@@ -2,9 +2,9 @@
 //! below this server's address.
 
 use crate::{
-    server::State,
     sign_in::{on_one_line, provider, redirect},
     sso::DEX_PATH,
+    state::State,
 };
 use http::{
     HeaderMap, HeaderValue, Request, Response, StatusCode,

@@ -2,15 +2,20 @@
 //! the store's watch and applies our own writes immediately, so that a caller sees what it just
 //! did.
 
+mod forms;
 mod history;
 
+pub use forms::Listed;
+
 use crate::ports::{Store, StoreEvent};
+use forms::Kept;
 use futures::StreamExt as _;
 use history::History;
 use std::{
     collections::{BTreeMap, VecDeque},
     hash::RandomState,
     sync::{Arc, RwLock},
+    time::Duration,
 };
 use tiphys_api::Application;
 use tokio::sync::{broadcast, watch};
@@ -18,6 +23,8 @@ use tokio::sync::{broadcast, watch};
 const BUFFERED_EVENTS: usize = 2048;
 /// How many deletions are remembered, for watches that go on where another one ended.
 const REMEMBERED: usize = 256;
+/// After so long without a list, what lists have encoded is forgotten.
+const IDLE: Duration = Duration::from_secs(300);
 
 /// How an Application changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +61,7 @@ pub struct Moment {
 
 #[derive(Default)]
 struct Known {
-    apps: BTreeMap<(String, String), Arc<Application>>,
+    apps: BTreeMap<(String, String), Listed>,
     /// The highest version that the watch has delivered.
     version: u64,
     /// With which version those came that the first list did not have.
@@ -78,16 +85,23 @@ impl Known {
             0 => self
                 .apps
                 .values()
-                .map(|app| version(app))
+                .map(|listed| version(listed.app()))
                 .max()
                 .unwrap_or_default(),
             known => known,
         }
     }
 
+    fn all(&self) -> Vec<Arc<Application>> {
+        self.apps
+            .values()
+            .map(|listed| listed.app().clone())
+            .collect()
+    }
+
     fn moment(&self) -> Moment {
         Moment {
-            apps: self.apps.values().cloned().collect(),
+            apps: self.all(),
             at: self.history.place(),
         }
     }
@@ -110,6 +124,7 @@ pub struct Index {
     ready: watch::Sender<bool>,
     /// Another one in each process.
     keyed: RandomState,
+    kept: Arc<Kept>,
 }
 
 impl Default for Index {
@@ -119,6 +134,7 @@ impl Default for Index {
             events: broadcast::Sender::new(BUFFERED_EVENTS),
             ready: watch::Sender::new(false),
             keyed: RandomState::new(),
+            kept: Arc::default(),
         }
     }
 }
@@ -127,9 +143,28 @@ impl Index {
     /// Follows the store forever.
     pub async fn follow(&self, store: &dyn Store) {
         let mut events = store.watch_apps();
-        while let Some(event) = events.next().await {
-            self.apply(event);
+        let mut idle = tokio::time::interval(IDLE);
+        loop {
+            tokio::select! {
+                event = events.next() => match event {
+                    Some(event) => self.apply(event),
+                    None => return,
+                },
+                _ = idle.tick() => self.forget_unused(),
+            }
         }
+    }
+
+    /// Forgets what lists have encoded, if there was no list since this was last called.
+    fn forget_unused(&self) {
+        if !self.kept.is_idle() {
+            return;
+        }
+        let known = self
+            .known
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        known.apps.values().for_each(Listed::forget);
     }
 
     /// Returns once the first list has been received.
@@ -152,7 +187,18 @@ impl Index {
             .known
             .read()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        (known.apps.values().cloned().collect(), known.list_version())
+        (known.all(), known.list_version())
+    }
+
+    /// Those of them that are wanted, to be sent, and the resource version of the list.
+    pub fn listed(&self, wanted: impl Fn(&Application) -> bool) -> (Vec<Listed>, u64) {
+        self.kept.uses();
+        let known = self
+            .known
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let apps = known.apps.values().filter(|listed| wanted(listed.app()));
+        (apps.cloned().collect(), known.list_version())
     }
 
     /// All Applications. From now on it is remembered what they were before each change.
@@ -186,7 +232,7 @@ impl Index {
             .apps
             .iter()
             .filter(|(key, _)| !changed.contains_key(*key));
-        let same = same.map(|(_, app)| app.clone());
+        let same = same.map(|(_, listed)| listed.app().clone());
         Some(same.chain(changed.values().flatten().cloned()).collect())
     }
 
@@ -205,7 +251,8 @@ impl Index {
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         let gone = known.gone.iter().filter(|gone| gone.at > since);
         let deleted = gone.map(|gone| (Change::Deleted, gone.app.clone()));
-        let there = known.apps.iter().filter(|(_, app)| version(app) > since);
+        let apps = known.apps.iter().map(|(key, listed)| (key, listed.app()));
+        let there = apps.filter(|(_, app)| version(app) > since);
         let changed = there.map(|(key, app)| {
             let change = match known.came.get(key).is_some_and(|came| *came > since) {
                 true => Change::Added,
@@ -224,7 +271,7 @@ impl Index {
         known
             .apps
             .get(&(namespace.to_owned(), name.to_owned()))
-            .cloned()
+            .map(|listed| listed.app().clone())
     }
 
     /// Applies the result of one of our own writes.
@@ -260,7 +307,8 @@ impl Index {
                     .cloned()
                     .collect();
                 for key in &gone {
-                    if let Some(app) = known.apps.remove(key) {
+                    if let Some(last) = known.apps.remove(key) {
+                        let app = last.app().clone();
                         known.remember(app.clone(), before);
                         self.send(&mut known, Change::Deleted, app.clone(), Some(app));
                     }
@@ -283,13 +331,13 @@ impl Index {
                 let outdated = known
                     .apps
                     .get(&key(&app))
-                    .is_some_and(|have| have.metadata.uid != app.metadata.uid);
+                    .is_some_and(|have| have.app().metadata.uid != app.metadata.uid);
                 if outdated {
                     return;
                 }
                 if let Some(last) = known.apps.remove(&key(&app)) {
                     known.remember(app.clone(), before);
-                    self.send(&mut known, Change::Deleted, app, Some(last));
+                    self.send(&mut known, Change::Deleted, app, Some(last.app().clone()));
                 }
             }
         }
@@ -297,7 +345,7 @@ impl Index {
 
     fn put(&self, known: &mut Known, app: Arc<Application>) {
         let before = known.apps.get(&key(&app));
-        if before.is_some_and(|have| version(have) >= version(&app)) {
+        if before.is_some_and(|have| version(have.app()) >= version(&app)) {
             return;
         }
         let change = if before.is_some() {
@@ -306,8 +354,14 @@ impl Index {
             known.came.insert(key(&app), version(&app));
             Change::Added
         };
-        let before = known.apps.insert(key(&app), app.clone());
-        self.send(known, change, app, before);
+        let listed = Listed::new(app.clone(), &self.kept);
+        let before = known.apps.insert(key(&app), listed);
+        self.send(
+            known,
+            change,
+            app,
+            before.map(|before| before.app().clone()),
+        );
     }
 
     /// `before` is the state that the change replaces.

@@ -2,8 +2,8 @@
 
 use crate::{
     cookies::{COOKIE, pieces},
-    server::State,
     sign_in,
+    state::State,
 };
 use http::{HeaderMap, Response, StatusCode, header::SET_COOKIE};
 use jiff::Timestamp;

@@ -4,15 +4,16 @@
 use crate::{
     ApiError,
     access::Access,
-    audit::{self, Audit},
+    audit,
     auth::{Caller, NO_SESSION},
     clients,
     cookies::COOKIE,
     dex, logout,
     pages::{badge, extensions, swagger, terminal},
-    server::State,
     services::application::log_file::log_file,
-    sign_in, sso, webhook,
+    sign_in, sso,
+    state::State,
+    webhook,
 };
 use futures::{
     future::{BoxFuture, ready},
@@ -341,8 +342,9 @@ impl Role for State {
     ) -> BoxFuture<'static, Result<Reply, ApiError>> {
         // Anybody can begin logins. Those whose clients went away would queue for their checks
         // without limit.
-        let is_unstopped = audit::changes(call) && !matches!(call.session, Session::Begins);
-        let run = Audit::around(self.clone(), call, caller, answer);
+        let is_change = audit::changes(&call.rpc, &call.access);
+        let is_unstopped = is_change && !matches!(call.session, Session::Begins);
+        let run = self.audit.around(&call.rpc, is_change, caller, answer);
         if !is_unstopped {
             return run;
         }

@@ -2,11 +2,11 @@
 
 use crate::{
     cookies::{COOKIE, pieces},
-    server::State,
     sso::{
         LoginState, PAUSE, Provider, ProviderError, SsoConfig, leaves_groups_out,
         oidc::{add_challenge, encoded, letters, verifier},
     },
+    state::State,
 };
 use http::{
     HeaderMap, HeaderValue, Request, Response, StatusCode,

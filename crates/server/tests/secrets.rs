@@ -214,6 +214,61 @@ async fn no_form_of_a_secret_is_shown() {
     assert_eq!(manifest["data"]["a"], "++++++++");
 }
 
+/// The live view shows masks, and whoever edits it may send them back.
+#[tokio::test]
+async fn a_mask_is_not_written_into_the_cluster() {
+    const OURS: &str = "&group=argoproj.io&kind=Application&version=v1alpha1";
+    const SECRET: &str = "&kind=Secret&version=v1";
+    let world = World::start().await;
+    let (status, created) = world.rest(Method::POST, APPS, Some(app("a"))).await;
+    assert_eq!(status, 200, "{created}");
+    let tree = json!({"nodes": [
+        {"kind": "Secret", "version": "v1", "name": "s", "namespace": "n", "uid": "1"},
+        {"group": "argoproj.io", "kind": "Application", "version": "v1alpha1", "name": "s", "namespace": "n", "uid": "2"},
+    ]});
+    *world.live.tree.lock().expect("not poisoned") =
+        Some(Arc::new(serde_json::from_value(tree).expect("a tree")));
+    let object = json!({"metadata": {"name": "s"}});
+    world
+        .live
+        .objects
+        .lock()
+        .expect("not poisoned")
+        .insert("s".into(), object);
+    let patch = async |kind: &str, media: &str, patch: &Value| {
+        let media = format!("patchType=application%2F{media}%2Bjson");
+        let path = format!("{APPS}/a/resource?resourceName=s&namespace=n{kind}&{media}");
+        let body = Some(json!(patch.to_string()));
+        world.rest(Method::POST, &path, body).await
+    };
+    let url = "https://u:******@h/r";
+    let replace = json!([{"op": "replace", "path": "/data/p", "value": "++++++++"}]);
+    let source = json!({"spec": {"sources": [{"repoURL": url}]}});
+    let data = json!({"data": {"p": "++++++++"}});
+    let text = json!({"stringData": {"p": "++++++++++++"}});
+    for (kind, media, masked, field) in [
+        (SECRET, "merge-patch", &data, "data.p:"),
+        (SECRET, "strategic-merge-patch", &data, "data.p:"),
+        (SECRET, "merge-patch", &text, "stringData.p:"),
+        (SECRET, "json-patch", &replace, "/data/p:"),
+        (OURS, "merge-patch", &source, "spec.sources[0].repoURL:"),
+    ] {
+        let (status, answer) = patch(kind, media, masked).await;
+        let error = answer["error"].as_str().unwrap_or_default();
+        assert_eq!(status, 400, "{masked}: {answer}");
+        assert!(error.starts_with(field), "{masked}: {answer}");
+    }
+    let written = || world.live.written.lock().expect("not poisoned").clone();
+    assert_eq!(written(), Vec::<Value>::new());
+    let labels = json!({"data": {"p": "bmV3"}, "metadata": {"labels": {"a": "b"}}});
+    let source = json!({"spec": {"sources": [{"repoURL": "https://u:new@h/r"}]}});
+    for (kind, whole) in [(SECRET, &labels), (OURS, &source)] {
+        let (status, answer) = patch(kind, "merge-patch", whole).await;
+        assert_eq!(status, 200, "{answer}");
+        assert_eq!(written().last(), Some(whole));
+    }
+}
+
 #[tokio::test]
 async fn replacing_may_be_switched_off() {
     let world = World::start_with(&[("server.sync.replace.allowed", "false")], &[]).await;

@@ -872,45 +872,6 @@ async fn a_session_that_ended_is_not_refreshed() {
     }
 }
 
-/// A user who signs out has often been given another token meanwhile, by another server.
-#[tokio::test]
-async fn a_sign_out_at_another_server_ends_all_tokens_of_a_session() {
-    let provider = Provider::start().await;
-    let world = provider.world("refreshTokenThreshold: 5m\n", &[]).await;
-    let first = provider.sign(json!({"iat": now() - 60, "exp": now() + 120, "jti": "1"}));
-    let tokens = json!({"id_token": first, "refresh_token": "refresh-1"});
-    let session = signed_in(&world, &provider, tokens).await;
-    let second = provider.sign(json!({"exp": now() + 3600, "jti": "2"}));
-    *provider.token.lock().expect("not poisoned") = json!({"id_token": second});
-    let of_second = [("argocd.token".to_owned(), second.clone())];
-    assert_eq!(given(&world, &session).await, of_second);
-    assert!(projects(&world, &first).await.is_ok());
-
-    let other = world.again(tiphys_server::Options::default()).await;
-    let session = format!("argocd.token={second}");
-    let (status, _, text) = browse(&other, "/auth/logout", &session).await;
-    assert_eq!(status, 303, "{text}");
-    // The other learns of the first from the one that gave the second.
-    for (server, token) in [&world, &other]
-        .into_iter()
-        .flat_map(|server| [(server, &first), (server, &second)])
-    {
-        let refused = async {
-            loop {
-                let answer = projects(server, token).await;
-                // That is told while nobody waits.
-                if answer.is_err() || std::ptr::eq(server, &world) {
-                    return answer;
-                }
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        let refused = tokio::time::timeout(Duration::from_secs(60), refused).await;
-        let said = "invalid session: token is revoked, please re-login".to_owned();
-        assert_eq!(refused, Ok(Err((401, said))));
-    }
-}
-
 #[tokio::test]
 async fn users_of_the_provider_have_no_accounts() {
     let provider = Provider::start().await;

@@ -1,6 +1,7 @@
 //! What Go calls the types of fields, found by reading them from nothing. Main functions:
 //! [`of_list`], [`of_map`] and [`qualified`].
 
+use super::inside::looks_inside;
 use serde::{
     Deserializer,
     de::{DeserializeSeed, MapAccess, SeqAccess, Visitor, value::StrDeserializer},
@@ -129,46 +130,7 @@ impl<'de> Deserializer<'de> for Nothing<'_> {
         deserialize_identifier "string" deserialize_ignored_any "interface {}"
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Name> {
-        visitor.visit_some(self)
-    }
-
-    fn deserialize_unit_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: V,
-    ) -> Result<V::Value, Name> {
-        Err(Name(ANY.to_owned()))
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Name> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Name> {
-        visitor.visit_seq(self)
-    }
-
-    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Name> {
-        visitor.visit_seq(self)
-    }
-
-    fn deserialize_tuple_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: usize,
-        visitor: V,
-    ) -> Result<V::Value, Name> {
-        visitor.visit_seq(self)
-    }
-
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Name> {
-        visitor.visit_map(self)
-    }
+    looks_inside!(Name);
 
     fn deserialize_struct<V: Visitor<'de>>(
         self,
@@ -177,15 +139,6 @@ impl<'de> Deserializer<'de> for Nothing<'_> {
         _: V,
     ) -> Result<V::Value, Name> {
         Err(Name(qualified(name, self.0)))
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: &'static [&'static str],
-        _: V,
-    ) -> Result<V::Value, Name> {
-        Err(Name("string".to_owned()))
     }
 }
 

@@ -1,9 +1,10 @@
 //! The table of calls: RPC name, its REST methods and paths, who may call, and the handler. gRPC,
-//! gRPC-web and REST all look up here. [`Table`] is the main type; [`unary`], [`server_stream`],
-//! [`client_stream`] and [`missing`](Call::missing) make its rows.
+//! gRPC-web and REST all look up here. [`Table`] is the main type; [`unary`], [`encoded`],
+//! [`server_stream`], [`client_stream`] and [`missing`](Call::missing) make its rows.
 
 mod fields;
 mod go_types;
+mod inside;
 mod lenient;
 mod pattern;
 pub mod query;
@@ -24,7 +25,7 @@ use futures::{StreamExt as _, future::BoxFuture, stream::BoxStream};
 use http::Method;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, marker::PhantomData, sync::Arc};
 
 /// Which part of the request message the REST body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -297,6 +298,29 @@ where
     Call::new(rpc, rest, access, Kind::Unary, Some(handler)).with_shapes(Shapes::of::<Q, R>())
 }
 
+/// A row whose reply is one message that the handler encodes, from what it kept of earlier ones.
+pub fn encoded<S, Q, R, F, Fut>(rpc: &str, rest: &[&str], access: S::Access, f: F) -> Call<S>
+where
+    S: Role,
+    Q: Query,
+    R: Answer,
+    F: Fn(Arc<S>, S::Caller, Q, Encoding) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Encoded<R>, ApiError>> + Send + 'static,
+{
+    let package = package(rpc);
+    let handler: Handler<S> =
+        Box::new(
+            move |state, caller, request| match decode::<Q>(request, &package) {
+                Err(e) => Box::pin(std::future::ready(Err(e))),
+                Ok((query, encoding)) => {
+                    let reply = f(state, caller, query, encoding);
+                    Box::pin(async move { Ok(Reply::One(reply.await?.bytes)) })
+                }
+            },
+        );
+    Call::new(rpc, rest, access, Kind::Unary, Some(handler)).with_shapes(Shapes::of::<Q, R>())
+}
+
 /// A row whose reply is a stream of messages. `finish` is applied to each before it is encoded.
 pub fn server_stream<S, Q, R, F, Fut>(
     rpc: &str,
@@ -362,10 +386,27 @@ where
     Call::new(rpc, &[], access, Kind::ClientStream, Some(handler)).with_shapes(Shapes::of::<Q, R>())
 }
 
-#[derive(Clone, Copy)]
-enum Encoding {
+/// How a request is encoded, and its reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
     Proto,
     Json,
+}
+
+/// A reply that its handler has encoded.
+pub struct Encoded<R> {
+    bytes: Vec<u8>,
+    message: PhantomData<fn() -> R>,
+}
+
+impl<R> Encoded<R> {
+    /// `bytes` must be the message in the encoding of its request.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self {
+            bytes,
+            message: PhantomData,
+        }
+    }
 }
 
 impl Encoding {

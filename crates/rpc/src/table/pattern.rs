@@ -56,6 +56,21 @@ impl Pattern {
             .count()
     }
 
+    /// Whether the literals before a rest are at their places. A request is compared with all
+    /// patterns, and nearly all end here, before its words and variables are allocated.
+    fn may_match(&self, path: &str) -> bool {
+        let mut words = path.split('/');
+        for part in &self.parts {
+            match (part, words.next()) {
+                (Part::Rest(_), _) => return true,
+                (Part::Literal(literal), Some(word)) if word == literal => {}
+                (Part::Variable(_), Some(_)) => {}
+                _ => return false,
+            }
+        }
+        words.next().is_none()
+    }
+
     /// The variables, if the path (still percent-encoded) matches.
     pub fn matches(&self, path: &str) -> Option<Bindings> {
         let whole = self.decodes_first.then(|| percent_decode(path));
@@ -63,8 +78,11 @@ impl Pattern {
             Some(_) => word.to_owned(),
             None => percent_decode(word),
         };
-        let path = whole.as_deref().unwrap_or(path);
-        let words: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
+        let path = whole.as_deref().unwrap_or(path).strip_prefix('/')?;
+        if !self.may_match(path) {
+            return None;
+        }
+        let words: Vec<&str> = path.split('/').collect();
         let (mut words, mut bindings) = (words.as_slice().iter(), Vec::new());
         for (at, part) in self.parts.iter().enumerate() {
             match part {

@@ -1,5 +1,6 @@
 //! What messages look like in JSON, found by reading them from nothing. Main function: [`of`].
 
+use super::inside::looks_inside;
 use serde::{
     Deserializer,
     de::{
@@ -109,46 +110,7 @@ impl<'de> Deserializer<'de> for Walk<'_> {
         deserialize_identifier Text deserialize_ignored_any Any
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Found> {
-        visitor.visit_some(self)
-    }
-
-    fn deserialize_unit_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: V,
-    ) -> Result<V::Value, Found> {
-        Err(Found(Shape::Any))
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Found> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Found> {
-        visitor.visit_seq(self)
-    }
-
-    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Found> {
-        visitor.visit_seq(self)
-    }
-
-    fn deserialize_tuple_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: usize,
-        visitor: V,
-    ) -> Result<V::Value, Found> {
-        visitor.visit_seq(self)
-    }
-
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Found> {
-        visitor.visit_map(self)
-    }
+    looks_inside!(Found);
 
     fn deserialize_struct<V: Visitor<'de>>(
         self,
@@ -160,15 +122,6 @@ impl<'de> Deserializer<'de> for Walk<'_> {
             None => Err(Found(Shape::Message { name, fields })),
             Some((field, rest)) => visitor.visit_map(Field(field, Walk(rest))),
         }
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: &'static [&'static str],
-        _: V,
-    ) -> Result<V::Value, Found> {
-        Err(Found(Shape::Text))
     }
 }
 

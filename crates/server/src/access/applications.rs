@@ -6,10 +6,8 @@ use super::{
 };
 use crate::{
     ApiError,
-    index::{AppEvent, Change, Index},
+    index::{AppEvent, Change, Index, Listed},
     ports::{StoreError, StoreResult},
-    server::State,
-    services::application::project_of,
 };
 use serde_json::Value;
 use std::{marker::PhantomData, sync::Arc};
@@ -23,18 +21,18 @@ use tokio::sync::broadcast::{self, error::RecvError};
 /// is reported as not found if the caller may do `A` with an Application of that name in that
 /// project.
 pub(crate) async fn find<A: Verb>(
-    state: &State,
+    reach: &Reach,
     guard: &Guard,
     namespace: Option<&str>,
     name: &str,
     project: Option<&str>,
 ) -> Result<(Authorized<Application, A>, AppProject), ApiError> {
-    find_to(state, guard, "", (namespace, name), project).await
+    find_to(reach, guard, "", (namespace, name), project).await
 }
 
 /// An Application that a stream is about. Whatever the stream shows must be permitted at that time.
 pub(crate) struct Followed {
-    pub state: Arc<State>,
+    reach: Arc<Reach>,
     pub guard: Guard,
     namespace: Option<String>,
     name: String,
@@ -43,14 +41,14 @@ pub(crate) struct Followed {
 
 impl Followed {
     pub fn new(
-        state: Arc<State>,
+        reach: Arc<Reach>,
         guard: Guard,
         namespace: Option<String>,
         name: String,
         project: Option<String>,
     ) -> Self {
         Self {
-            state,
+            reach,
             guard,
             namespace,
             name,
@@ -61,15 +59,15 @@ impl Followed {
     /// The Application as it is now, if the caller may still see it.
     pub async fn find(&self) -> Result<(Authorized<Application, Get>, AppProject), ApiError> {
         let (namespace, project) = (self.namespace.as_deref(), self.project.as_deref());
-        find(&self.state, &self.guard, namespace, &self.name, project).await
+        find(&self.reach, &self.guard, namespace, &self.name, project).await
     }
 
     /// The same from memory, for a stream that asks with each message.
     pub async fn again(&self) -> Result<(Authorized<Application, Get>, AppProject), ApiError> {
-        let reach = &self.state.reach;
+        let reach = &self.reach;
         reach.ready().await;
         let namespace = self.namespace.as_deref().unwrap_or_default();
-        let namespace = self.state.namespace_or_ours(namespace);
+        let namespace = reach.namespace_or_ours(namespace);
         let app = reach.index.get(namespace, &self.name);
         let app = app.ok_or_else(ApiError::denied)?;
         let app: Authorized<Application, Get> = self
@@ -80,26 +78,25 @@ impl Followed {
         if !project.is_empty() && spec::project_name(&app) != project {
             return Err(ApiError::denied());
         }
-        let project = project_of(&self.state, &app).await?;
+        let project = reach.project_of(&app).await?;
         Ok((app, project))
     }
 }
 
-/// Like `find`, for an action followed by a path. `at` is namespace and name.
+/// Like `find`, for an action followed by a path.
 pub(crate) async fn find_to<A: Verb>(
-    state: &State,
+    reach: &Reach,
     guard: &Guard,
     path: &str,
-    at: (Option<&str>, &str),
+    (namespace, name): (Option<&str>, &str),
     project: Option<&str>,
 ) -> Result<(Authorized<Application, A>, AppProject), ApiError> {
-    let (reach, (namespace, name)) = (&state.reach, at);
     let project = project.unwrap_or_default();
     let absent = || match project {
         "" => ApiError::denied(),
         _ => ApiError::not_found(format!("applications.argoproj.io {name:?} not found")),
     };
-    let namespace = state.namespace_or_ours(namespace.unwrap_or_default());
+    let namespace = reach.namespace_or_ours(namespace.unwrap_or_default());
     if !project.is_empty() {
         let object = app_name(project, namespace, name, &reach.namespace);
         guard
@@ -121,7 +118,7 @@ pub(crate) async fn find_to<A: Verb>(
     if !project.is_empty() && spec::project_name(&app) != project {
         return Err(absent());
     }
-    let project = project_of(state, &app).await?;
+    let project = reach.project_of(&app).await?;
     Ok((app, project))
 }
 
@@ -129,7 +126,7 @@ pub(crate) async fn find_to<A: Verb>(
 /// with that source now or in its history, of which `version` is the one asked for. If it does not
 /// exist, the caller must be allowed to create it.
 pub(crate) async fn app_in_project(
-    state: &State,
+    reach: &Reach,
     guard: &Guard,
     (name, project): (&str, &str),
     source: &ApplicationSource,
@@ -138,10 +135,7 @@ pub(crate) async fn app_in_project(
     let object = scoped(project, name);
     guard.ask(Resource::Applications, Action::Get, "", &object)?;
     // The name may be qualified: `namespace/name`.
-    let (namespace, name) = name
-        .split_once('/')
-        .unwrap_or((&state.options.namespace, name));
-    let reach = &state.reach;
+    let (namespace, name) = name.split_once('/').unwrap_or((&reach.namespace, name));
     let found = match reach.permits(namespace) {
         true => match reach.store.get_app(namespace, name).await {
             Err(StoreError::NotFound(_)) => None,
@@ -192,13 +186,12 @@ fn has_had(app: &Application, source: &ApplicationSource, index: i32, version: i
 /// # Errors
 /// The permissions are those of the name, so that a refusal tells nothing of what is there.
 pub(crate) async fn app_of_page(
-    state: &State,
+    reach: &Reach,
     guard: &Guard,
     (namespace, name): (&str, &str),
     project: &str,
     (also, object): (Ask, Option<&str>),
 ) -> Result<Option<Authorized<Application, Get>>, ApiError> {
-    let reach = &state.reach;
     let named = app_name(project, namespace, name, &reach.namespace);
     guard.ask(Resource::Applications, Action::Get, "", &named)?;
     guard.ask(also.0, also.1, "", object.unwrap_or(&named))?;
@@ -211,13 +204,13 @@ pub(crate) async fn app_of_page(
 
 /// The same for the shells of its containers.
 pub(crate) async fn app_of_terminal(
-    state: &State,
+    reach: &Reach,
     guard: &Guard,
     at: (&str, &str),
     project: &str,
 ) -> Result<Option<Authorized<Application, OpenShell>>, ApiError> {
     let exec = (Ask(Resource::Exec, Action::Create), None);
-    let app = app_of_page(state, guard, at, project, exec).await?;
+    let app = app_of_page(reach, guard, at, project, exec).await?;
     Ok(app.map(|app| Authorized::new(app.into_inner())))
 }
 
@@ -314,8 +307,17 @@ impl Reach {
     ) -> (Vec<Authorized<Arc<Application>, Get>>, u64) {
         let (apps, version) = self.index.all();
         let apps = apps.into_iter().filter(|app| wanted(app));
-        let seen = apps.filter_map(|app| guard.grant(app).ok());
-        (seen.collect(), version)
+        (guard.grant_apps(apps), version)
+    }
+
+    /// The same, to be sent.
+    pub(crate) fn listed_apps(
+        &self,
+        guard: &Guard,
+        wanted: impl Fn(&Application) -> bool,
+    ) -> (Vec<Authorized<Listed, Get>>, u64) {
+        let (apps, version) = self.index.listed(wanted);
+        (guard.grant_apps(apps.into_iter()), version)
     }
 
     /// What the caller may see of the changes after a version, as far as they are remembered.
@@ -451,14 +453,6 @@ impl Reach {
         selector: &str,
     ) -> StoreResult<EventList> {
         self.store.events(&app.metadata.namespace, selector).await
-    }
-
-    /// The project named in the Application's spec.
-    pub(crate) async fn named_project<A>(
-        &self,
-        app: &Authorized<Application, A>,
-    ) -> StoreResult<AppProject> {
-        self.store.get_project(spec::project_name(app)).await
     }
 
     /// Updates the index, so that readers see the write immediately.

@@ -152,6 +152,13 @@ impl Guard {
         &self.caller
     }
 
+    /// The groups by which policies know the caller.
+    pub(super) fn groups(&self) -> Vec<String> {
+        let claims = self.caller.claims.as_ref();
+        let groups = claims.map(|claims| self.enforcer.groups(claims));
+        groups.unwrap_or_default()
+    }
+
     /// Another number after the policy has changed.
     pub fn policy_revision(&self) -> u64 {
         self.enforcer.revision()
@@ -203,6 +210,31 @@ impl Guard {
     /// one stored under its name, or one that does not exist yet.
     pub(super) fn grant<T: Named, A: Verb>(&self, object: T) -> Result<Authorized<T, A>, ApiError> {
         self.grant_path("", object)
+    }
+
+    /// Those of many Applications that the caller may do `A` with. Only for the modules of
+    /// `access`, as for [`Self::grant`].
+    pub(super) fn grant_apps<T: AsRef<Application>, A: Verb>(
+        &self,
+        apps: impl Iterator<Item = T>,
+    ) -> Vec<Authorized<T, A>> {
+        let ask = Ask(Resource::Applications, A::ACTION);
+        // Other rows may have to record each question.
+        if !matches!(self.access, Access::Lists(one) if one == ask) {
+            let permitted = apps.filter(|app| {
+                let name = app.as_ref().name(&self.namespace);
+                self.ask(ask.0, ask.1, "", &name).is_ok()
+            });
+            return permitted.map(Authorized::new).collect();
+        }
+        let claims = self.caller.claims.as_ref();
+        let mut selection = self.enforcer.selection(claims, ask);
+        let permitted = apps.filter(|app| {
+            let app = app.as_ref();
+            let name = || app.name(&self.namespace);
+            selection.permits(spec::project_name(app), &name)
+        });
+        permitted.map(Authorized::new).collect()
     }
 
     pub(super) fn grant_path<T: Named, A: Verb>(

@@ -31,7 +31,8 @@ mod trusted;
 mod unasked;
 
 pub use crate::policy::{
-    Access, Action, AdminOnly, Ask, Enforcer, Everybody, PolicyEnforcer, Question, Resource,
+    Access, Action, AdminOnly, Ask, Enforcer, Everybody, ObjectSelection, PolicyEnforcer, Question,
+    Resource,
 };
 pub use cluster_secrets::secret_of as cluster_secret;
 pub use secrets::secret_of as repository_secret;
@@ -94,6 +95,15 @@ impl Reach {
             catalog,
             index: Index::default(),
             namespace,
+        }
+    }
+
+    /// The requested namespace, or the control plane's.
+    pub(crate) fn namespace_or_ours<'a>(&'a self, namespace: &'a str) -> &'a str {
+        if namespace.is_empty() {
+            &self.namespace
+        } else {
+            namespace
         }
     }
 

@@ -3,12 +3,16 @@
 use super::{
     Authorized, Create, Delete, Get, Guard, Reach, Resource, UNNAMED, Update, Verb, Writes,
 };
-use crate::{ApiError, ports::StoreResult, server::State};
-use tiphys_api::{AppProject, rpc::events::EventList};
+use crate::{
+    ApiError,
+    ports::{StoreError, StoreResult},
+};
+use tiphys_api::{AppProject, Application, rpc::events::EventList};
+use tiphys_engine::spec;
 
 /// Reads the project and checks the permission `A`.
 pub(crate) async fn find<A: Verb>(
-    state: &State,
+    reach: &Reach,
     guard: &Guard,
     name: &str,
 ) -> Result<Authorized<AppProject, A>, ApiError> {
@@ -16,26 +20,24 @@ pub(crate) async fn find<A: Verb>(
     if name.is_empty() {
         return Err(ApiError::plain(UNNAMED));
     }
-    let project = state.reach.store.get_project(name).await?;
+    let project = reach.store.get_project(name).await?;
     Ok(Authorized::new(project))
 }
 
 /// Reads the project to change the tokens of a role: who may update it may, and members of the
 /// role's groups.
 pub(crate) async fn find_for_tokens(
-    state: &State,
+    reach: &Reach,
     guard: &Guard,
     name: &str,
     role: &str,
 ) -> Result<Authorized<AppProject, Update>, ApiError> {
     let Err(refused) = guard.ask(Resource::Projects, Update::ACTION, "", name) else {
-        let project = state.reach.store.get_project(name).await?;
+        let project = reach.store.get_project(name).await?;
         return Ok(Authorized::new(project));
     };
-    let claims = guard.caller().claims.as_ref();
-    let groups = claims.map(|claims| state.enforcer.groups(claims));
-    let groups = groups.unwrap_or_default();
-    let Ok(project) = state.reach.store.get_project(name).await else {
+    let groups = guard.groups();
+    let Ok(project) = reach.store.get_project(name).await else {
         return Err(refused);
     };
     let mut roles = project.spec.roles.iter().filter(|r| r.name == role);
@@ -93,6 +95,32 @@ impl Reach {
     /// The project merged with global projects and with what is scoped to it.
     pub(crate) fn effective_project(&self, project: AppProject) -> AppProject {
         self.store.effective_project(project)
+    }
+
+    /// The project of an Application; fails if the Application may not use it.
+    pub(crate) async fn project_of<A>(
+        &self,
+        app: &Authorized<Application, A>,
+    ) -> Result<AppProject, ApiError> {
+        let vague = || {
+            ApiError::invalid(format!(
+                "app is not allowed in project {:?}, or the project does not exist",
+                app.spec.project
+            ))
+        };
+        let project = match self.store.get_project(spec::project_name(app)).await {
+            Ok(project) => project,
+            Err(StoreError::NotFound(_)) => return Err(vague()),
+            Err(e) => return Err(e.into()),
+        };
+        let mut placed = Application::clone(app);
+        if placed.metadata.namespace.is_empty() {
+            placed.metadata.namespace.clone_from(&self.namespace);
+        }
+        match spec::project_condition(&placed, Some(&project), &self.namespace) {
+            None => Ok(self.effective_project(project)),
+            Some(_) => Err(vague()),
+        }
     }
 
     /// The global projects that also apply to this one.

@@ -7,7 +7,6 @@ use crate::{
     ApiError, Code,
     access::guard::{Named, app_name},
     ports::{SetEvent, StoreError, StoreResult},
-    server::State,
 };
 use futures::{StreamExt as _, stream::BoxStream};
 use std::sync::Arc;
@@ -25,18 +24,18 @@ impl Named for ApplicationSet {
 
 /// Reads the set and checks the permission `A`.
 pub(crate) async fn find_set<A: Verb>(
-    state: &State,
+    reach: &Reach,
     guard: &Guard,
     namespace: &str,
     name: &str,
 ) -> Result<Authorized<ApplicationSet, A>, ApiError> {
-    let namespace = state.namespace_or_ours(namespace);
-    if !state.reach.permits(namespace) {
+    let namespace = reach.namespace_or_ours(namespace);
+    if !reach.permits(namespace) {
         return Err(ApiError::plain(format!(
             "namespace '{namespace}' is not permitted"
         )));
     }
-    match state.reach.sets.get(namespace, name).await {
+    match reach.sets.get(namespace, name).await {
         Ok(set) => guard.grant(set),
         // As in Argo CD: who creates a set asks for it first, and expects this.
         Err(StoreError::NotFound(why)) => Err(ApiError::not_found(format!(
@@ -48,12 +47,12 @@ pub(crate) async fn find_set<A: Verb>(
 
 /// The same for a set that is to be deleted, in the words for that. There is none where none may be.
 pub(crate) async fn set_to_delete(
-    state: &State,
+    reach: &Reach,
     guard: &Guard,
     namespace: &str,
     name: &str,
 ) -> Result<Authorized<ApplicationSet, Delete>, ApiError> {
-    let namespace = state.namespace_or_ours(namespace);
+    let namespace = reach.namespace_or_ours(namespace);
     let missing = || {
         ApiError::not_found(format!(
             "error getting ApplicationSets: applicationsets.argoproj.io {name:?} not found"
@@ -63,10 +62,10 @@ pub(crate) async fn set_to_delete(
         let why = format!("error getting ApplicationSets: {UNNAMED}");
         return Err(ApiError::plain(why));
     }
-    if !state.reach.permits(namespace) {
+    if !reach.permits(namespace) {
         return Err(missing());
     }
-    match find_set(state, guard, namespace, name).await {
+    match find_set(reach, guard, namespace, name).await {
         Err(e) if e.code == Code::NotFound => Err(missing()),
         found => found,
     }
@@ -75,18 +74,18 @@ pub(crate) async fn set_to_delete(
 /// The last set of this name that was deleted and is still kept, if the caller has the permission
 /// `A` for it.
 pub(crate) async fn find_deleted_set<A: Verb>(
-    state: &State,
+    reach: &Reach,
     guard: &Guard,
     namespace: &str,
     name: &str,
 ) -> Result<Authorized<ApplicationSet, A>, ApiError> {
-    let namespace = state.namespace_or_ours(namespace);
-    if !state.reach.permits(namespace) {
+    let namespace = reach.namespace_or_ours(namespace);
+    if !reach.permits(namespace) {
         return Err(ApiError::plain(format!(
             "namespace '{namespace}' is not permitted"
         )));
     }
-    match state.reach.sets.deleted(namespace, name).await {
+    match reach.sets.deleted(namespace, name).await {
         Ok(set) => guard.grant(set),
         Err(StoreError::NotFound(why)) => Err(ApiError::not_found(why)),
         Err(e) => Err(e.into()),

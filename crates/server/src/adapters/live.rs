@@ -47,6 +47,8 @@ use tiphys_engine::{
 };
 use tiphys_rpc::heavy;
 
+/// Who owns what users change through the API; without a name it would be `unknown`.
+const FIELD_MANAGER: &str = "argocd-server";
 /// The option by which a Server-Side Diff includes what mutating webhooks change.
 const INCLUDE_WEBHOOKS: &str = "IncludeMutationWebhook=true";
 /// Longer log lines are truncated.
@@ -287,6 +289,7 @@ impl Live for ClusterLive {
             Method::PATCH,
             kind.object_path(&object.namespace, &object.name),
         )
+        .query("fieldManager", FIELD_MANAGER)
         .with_body(content_type, patch.to_owned());
         hand.json(call).await.map_err(of_cluster)
     }
@@ -302,7 +305,9 @@ impl Live for ClusterLive {
             "{}/status",
             kind.object_path(&object.namespace, &object.name)
         );
-        let call = Call::new(Method::PATCH, path).with_body(MERGE_PATCH, patch.to_string());
+        let call = Call::new(Method::PATCH, path)
+            .query("fieldManager", FIELD_MANAGER)
+            .with_body(MERGE_PATCH, patch.to_string());
         match hand.json(call).await {
             Ok(_) => Ok(true),
             Err(error) if error.is_not_found() => Ok(false),
@@ -327,6 +332,7 @@ impl Live for ClusterLive {
             .await
             .map_err(of_cluster)?;
         let call = Call::new(Method::POST, kind.collection_path(new.namespace()))
+            .query("fieldManager", FIELD_MANAGER)
             .with_body(JSON, object.to_string());
         let call = if dry_run {
             call.query("dryRun", "All")

@@ -24,6 +24,7 @@ use tokio::sync::broadcast::{self, error::RecvError};
 
 const COMPONENT: &str = "argocd-server";
 const PARAMS: &str = "argocd-cmd-params-cm";
+const SECRET: &str = "argocd-secret";
 
 /// The records of one control plane.
 pub struct RecordStore {
@@ -129,6 +130,12 @@ fn changed_since<T>(written: Result<T, Error>) -> StoreResult<()> {
         Err(StoreError::AlreadyExists(e) | StoreError::NotFound(e)) => Err(StoreError::Conflict(e)),
         Err(e) => Err(e),
     }
+}
+
+/// Whether the settings contain something of a Secret. Who writes another one, such as that of the
+/// sessions that ended, is not made to wait for them.
+fn is_setting(name: &str, labels: &BTreeMap<String, String>) -> bool {
+    name == SECRET || labels.contains_key(SECRET_TYPE_LABEL)
 }
 
 fn secret_record(object: &Object) -> SecretRecord {
@@ -394,7 +401,9 @@ impl Store for RecordStore {
             let patch = json!({"metadata": {"resourceVersion": version}, "data": values});
             store.merge_patch(namespace, name, &patch).await
         };
-        changed_since(written)
+        changed_since(written)?;
+        self.records.settle().await;
+        Ok(())
     }
 
     async fn secret(&self, name: &str) -> StoreResult<SecretRecord> {
@@ -456,12 +465,13 @@ impl Store for RecordStore {
                     &json!({"metadata": metadata, "data": data}),
                 )
                 .await?;
-            return Ok(());
+        } else {
+            let new = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": data});
+            store
+                .create(&Object::from_value(new).map_err(|e| StoreError::Invalid(e.to_string()))?)
+                .await?;
         }
-        let new = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": data});
-        store
-            .create(&Object::from_value(new).map_err(|e| StoreError::Invalid(e.to_string()))?)
-            .await?;
+        self.records.settle().await;
         Ok(())
     }
 
@@ -478,6 +488,7 @@ impl Store for RecordStore {
             .secrets
             .merge_patch(&self.records.namespace, name, &json!({"data": data}))
             .await?;
+        self.records.settle().await;
         Ok(())
     }
 
@@ -510,15 +521,23 @@ impl Store for RecordStore {
             let patch = json!({"metadata": {"resourceVersion": version}, "data": values});
             store.merge_patch(namespace, name, &patch).await
         };
-        changed_since(written)
+        let concerns_settings = written
+            .as_ref()
+            .is_ok_and(|record| is_setting(&record.meta.name, &record.meta.labels));
+        changed_since(written)?;
+        if concerns_settings {
+            self.records.settle().await;
+        }
+        Ok(())
     }
 
     async fn delete_secret(&self, name: &str) -> StoreResult<()> {
-        Ok(self
-            .records
+        self.records
             .secrets
             .delete(&self.records.namespace, name, "", "")
-            .await?)
+            .await?;
+        self.records.settle().await;
+        Ok(())
     }
 
     async fn release_secret(&self, name: &str) -> StoreResult<()> {
@@ -527,6 +546,7 @@ impl Store for RecordStore {
             .secrets
             .merge_patch(&self.records.namespace, name, &patch)
             .await?;
+        self.records.settle().await;
         Ok(())
     }
 
@@ -557,5 +577,27 @@ impl Store for RecordStore {
         super::events(self.cluster(), None, namespace, field_selector)
             .await
             .map_err(|e| StoreError::Unavailable(e.message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_contain_only_some_secrets() {
+        let labelled =
+            |label: &str, value: &str| BTreeMap::from([(label.to_owned(), value.to_owned())]);
+        for (name, labels, expected) in [
+            ("argocd-secret", BTreeMap::new(), true),
+            ("repo-1", labelled(SECRET_TYPE_LABEL, "repository"), true),
+            (
+                "tiphys-revoked-sessions",
+                labelled(PART_OF_LABEL, "argocd"),
+                false,
+            ),
+        ] {
+            assert_eq!(is_setting(name, &labels), expected, "{name}");
+        }
     }
 }

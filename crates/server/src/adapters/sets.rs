@@ -23,7 +23,7 @@ use tiphys_cluster::{
 };
 use tiphys_rpc::heavy;
 use tiphys_sources::Answers;
-use tokio::sync::broadcast::{Receiver, error::RecvError};
+use tokio::sync::broadcast::Receiver;
 
 /// The sets of one control plane.
 pub struct RecordSets {
@@ -138,14 +138,10 @@ impl Sets for RecordSets {
 
 type Changes = Receiver<Arc<RecordChange<ApplicationSet>>>;
 
-/// The next change; what was missed by a slow client is left out.
+/// The next change. There is none after a slow client has missed one: whoever goes on without it
+/// would believe for ever what is no longer so.
 async fn next(mut changes: Changes) -> Option<(SetEvent, Changes)> {
-    loop {
-        let change = match changes.recv().await {
-            Ok(change) => change,
-            Err(RecvError::Lagged(_)) => continue,
-            Err(RecvError::Closed) => return None,
-        };
+    while let Ok(change) = changes.recv().await {
         if let Some(set) = readable(&change.record) {
             let change = match change.change_type {
                 ChangeType::Added => "ADDED",
@@ -155,4 +151,5 @@ async fn next(mut changes: Changes) -> Option<(SetEvent, Changes)> {
             return Some((SetEvent { change, set }, changes));
         }
     }
+    None
 }

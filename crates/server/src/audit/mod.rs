@@ -25,7 +25,6 @@ use crate::{
     auth::Caller,
     policy::{Access, Action, Ask},
     ports::{EventRecord, Store},
-    server::State,
 };
 use chain::Head;
 use futures::future::BoxFuture;
@@ -40,7 +39,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
-use tiphys_rpc::{Call, Reply};
+use tiphys_rpc::Reply;
 use work::Work;
 
 /// Most permissions and objects of one record.
@@ -127,13 +126,12 @@ pub(crate) fn named(user: &str) {
 }
 
 /// Whether a call changes something, as far as its row tells.
-pub(crate) fn changes(call: &Call<State>) -> bool {
+pub(crate) fn changes(rpc: &str, access: &Access) -> bool {
     let writes = |asks: &[Ask]| asks.iter().any(|ask| ask.1 != Action::Get);
-    let is_writing = match &call.access {
+    let is_writing = match access {
         Access::Asks { always, sometimes } => writes(always) || writes(sometimes),
         Access::Public | Access::SignedIn | Access::Lists(_) => false,
     };
-    let rpc = call.rpc.as_str();
     (is_writing && !READING.contains(&rpc)) || SESSIONS.contains(&rpc)
 }
 
@@ -180,22 +178,21 @@ impl Audit {
 
     /// Runs a call, and records it if it changed something or was refused.
     pub fn around(
-        state: Arc<State>,
-        call: &Call<State>,
+        self: &Arc<Self>,
+        rpc: &str,
+        is_change: bool,
         caller: &Caller,
         answer: BoxFuture<'static, Result<Reply, ApiError>>,
     ) -> BoxFuture<'static, Result<Reply, ApiError>> {
-        let (rpc, is_change) = (call.rpc.clone(), changes(call));
         let answer = match is_change {
-            true => until_cut_off(state.clone(), answer),
+            true => until_cut_off(self.clone(), answer),
             false => answer,
         };
-        if !state.audit.is_on() {
+        if !self.is_on() {
             return answer;
         }
-        let caller = caller.clone();
+        let (audit, rpc, caller) = (self.clone(), rpc.to_owned(), caller.clone());
         Box::pin(async move {
-            let audit = &state.audit;
             if is_change {
                 audit.ready().await?;
             }
@@ -354,14 +351,14 @@ impl Audit {
 
 /// The answer, or that the server ends without it: then there is a record of it all the same.
 fn until_cut_off(
-    state: Arc<State>,
+    audit: Arc<Audit>,
     answer: BoxFuture<'static, Result<Reply, ApiError>>,
 ) -> BoxFuture<'static, Result<Reply, ApiError>> {
     Box::pin(async move {
         tokio::select! {
             biased;
             reply = answer => reply,
-            () = state.audit.work.cut_off() => {
+            () = audit.work.cut_off() => {
                 let why = "the server ended before this was done, and it may be done in part";
                 Err(ApiError::new(Code::Aborted, why))
             }

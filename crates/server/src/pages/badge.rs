@@ -2,8 +2,8 @@
 //! project's. Main function: [`handle`]. Public where argocd-cm has `statusbadge.enabled`, and says
 //! nothing of Applications elsewhere.
 
-use super::{Parameters, is_label, is_subdomain};
-use crate::server::State;
+use super::{is_label, is_subdomain};
+use crate::{parameters::Parameters, state::State};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::Full;

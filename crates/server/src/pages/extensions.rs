@@ -8,8 +8,8 @@ use super::{guard, is_label, is_subdomain, refused};
 use crate::{
     access::{Access, Action, Ask, Guard, Resource, app_of_page},
     extension_settings::Service,
-    server::State,
-    services::application::{project_of, validate::destination_permitted},
+    services::application::validate::destination_permitted,
+    state::State,
 };
 use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header, request::Parts,
@@ -187,11 +187,11 @@ async fn permitted(
     let refused = || refused(StatusCode::UNAUTHORIZED, "Unauthorized extension request");
     let at = (asked.namespace.as_str(), asked.name.as_str());
     let invoke = (Ask(Resource::Extensions, Action::Invoke), Some(extension));
-    let app = app_of_page(state, guard, at, &asked.project, invoke).await;
+    let app = app_of_page(&state.reach, guard, at, &asked.project, invoke).await;
     let Ok(Some(app)) = app else {
         return Err(refused());
     };
-    let project = project_of(state, &app).await.map_err(|_| refused())?;
+    let project = state.reach.project_of(&app).await.map_err(|_| refused())?;
     match destination_permitted(state, &app, &project).await {
         Ok(true) => Ok(app.into_inner()),
         _ => Err(refused()),

@@ -12,10 +12,9 @@ pub mod terminal;
 use crate::{
     access::{Access, Guard},
     cookies::COOKIE,
-    server::State,
+    state::State,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header, request::Parts};
-use reqwest::Url;
 use tiphys_rpc::{Role as _, Source, text};
 use tonic::body::Body;
 
@@ -45,39 +44,6 @@ async fn guard(state: &State, request: &Parts, access: Access) -> Result<Guard, 
     match caller {
         Ok(caller) if caller.logged_in() || is_disabled => Ok(state.guard(caller, access)),
         _ => Err(refused(StatusCode::UNAUTHORIZED, "Invalid token")),
-    }
-}
-
-/// The values of the parameters of a query.
-pub(crate) struct Parameters(Vec<(String, String)>);
-
-impl Parameters {
-    fn of(request: &Parts) -> Self {
-        Self::of_query(request.uri.query().unwrap_or_default())
-    }
-
-    pub(crate) fn of_query(query: &str) -> Self {
-        // Any base does: only the query is used.
-        let url = Url::parse(&format!("http://query.invalid/?{query}"));
-        Self(url.map_or_else(
-            |_| Vec::new(),
-            |url| url.query_pairs().into_owned().collect(),
-        ))
-    }
-
-    pub(crate) fn first(&self, name: &str) -> Option<&str> {
-        let found = self.0.iter().find(|(n, _)| n == name);
-        found.map(|(_, value)| value.as_str())
-    }
-
-    fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
-        let named = self.0.iter().filter(move |(n, _)| n == name);
-        named.map(|(_, value)| value.as_str())
-    }
-
-    fn flag(&self, name: &str) -> bool {
-        self.first(name)
-            .is_some_and(|v| v.eq_ignore_ascii_case("true"))
     }
 }
 

@@ -1,8 +1,8 @@
 //! The policy decision, and the error returned to callers who are refused.
 //!
-//! Main trait: [`Enforcer`].
+//! Main traits: [`Enforcer`], and [`ObjectSelection`] for lists.
 
-use super::Resource;
+use super::{Ask, Resource};
 use crate::{
     ApiError, Code,
     auth::{ADMIN, Claims},
@@ -25,6 +25,19 @@ pub trait Enforcer: Send + Sync + 'static {
     /// `claims` are the claims of the caller's session; `None` if not logged in.
     fn permits(&self, claims: Option<&Claims>, question: Question<'_>) -> bool;
 
+    /// Decides one question about many objects, as [`Self::permits`] decides each.
+    fn selection<'a>(
+        &'a self,
+        claims: Option<&'a Claims>,
+        ask: Ask,
+    ) -> Box<dyn ObjectSelection + 'a> {
+        Box::new(OneByOne {
+            enforcer: self,
+            claims,
+            ask,
+        })
+    }
+
     /// The line of a policy that decides a question, for people to read; none: no line permits it.
     fn rule(&self, _: Option<&Claims>, _: Question<'_>) -> Option<String> {
         None
@@ -42,6 +55,29 @@ pub trait Enforcer: Send + Sync + 'static {
 
     /// Takes over the data of argocd-rbac-cm.
     fn update(&self, _data: &BTreeMap<String, String>) {}
+}
+
+/// One question about many objects.
+pub trait ObjectSelection {
+    /// `object` is the name in policies, which begins with that of the project and a slash.
+    fn permits(&mut self, project: &str, object: &dyn Fn() -> String) -> bool;
+}
+
+struct OneByOne<'a, E: ?Sized> {
+    enforcer: &'a E,
+    claims: Option<&'a Claims>,
+    ask: Ask,
+}
+
+impl<E: Enforcer + ?Sized> ObjectSelection for OneByOne<'_, E> {
+    fn permits(&mut self, _: &str, object: &dyn Fn() -> String) -> bool {
+        let question = Question {
+            resource: self.ask.0,
+            action: &self.ask.1.text(""),
+            object: &object(),
+        };
+        self.enforcer.permits(self.claims, question)
+    }
 }
 
 /// `admin` may do everything, and nobody else anything: for an API in one's own process.

@@ -2,14 +2,14 @@
 //!
 //! Main type: [`PolicyEnforcer`].
 
-use super::{Enforcer, Question};
+use super::{Ask, Enforcer, ObjectSelection, Question};
 use crate::{auth::Claims, ports::Store};
 use std::{
     collections::BTreeMap,
     sync::{Arc, PoisonError, RwLock},
 };
 use tiphys_api::AppProject;
-use tiphys_rbac::{Finding, Projects, Rbac, Request, Settings, place};
+use tiphys_rbac::{Finding, Projects, Rbac, Request, Selection, Settings, place};
 
 /// Decides by the policy that was loaded last. One that cannot be loaded changes nothing: Argo CD
 /// stops answering then. Before the first one has been loaded everything is refused.
@@ -51,6 +51,19 @@ impl Enforcer for PolicyEnforcer {
         };
         let claims = claims.map(Claims::for_policies);
         rbac.permits(&Stored(&*self.store), claims.as_deref(), request)
+    }
+
+    fn selection<'a>(
+        &'a self,
+        claims: Option<&'a Claims>,
+        Ask(resource, action): Ask,
+    ) -> Box<dyn ObjectSelection + 'a> {
+        let selection = self.rbac().map(|rbac| {
+            let claims = claims.map(Claims::for_policies);
+            let (resource, action) = (resource.word(), action.text(""));
+            Selection::new(rbac, Stored(&*self.store), claims, resource, &action)
+        });
+        Box::new(Selected(selection))
     }
 
     fn rule(&self, claims: Option<&Claims>, question: Question<'_>) -> Option<String> {
@@ -116,6 +129,16 @@ fn warn_of(findings: &[Finding], data: &BTreeMap<String, String>) {
         let at = number.map(|number| place(data, number));
         let (key, line) = at.unzip();
         tracing::warn!(key, line, "argocd-rbac-cm: {problem}");
+    }
+}
+
+/// `None`: no policy has been loaded.
+struct Selected<'a>(Option<Selection<Stored<'a>>>);
+
+impl ObjectSelection for Selected<'_> {
+    fn permits(&mut self, project: &str, object: &dyn Fn() -> String) -> bool {
+        let selection = self.0.as_mut();
+        selection.is_some_and(|selection| selection.permits(project, object))
     }
 }
 

@@ -10,7 +10,7 @@ mod enforcer;
 mod installed;
 
 pub use action::{Access, Action, Ask, Resource};
-pub use enforcer::{AdminOnly, Enforcer, Everybody, Question};
+pub use enforcer::{AdminOnly, Enforcer, Everybody, ObjectSelection, Question};
 pub use installed::PolicyEnforcer;
 
 pub(crate) use action::{

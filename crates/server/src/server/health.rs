@@ -3,7 +3,7 @@
 //!
 //! Main function: [`check`]. Anybody may ask, so it reads only what is in memory.
 
-use super::State;
+use crate::state::State;
 use std::time::Duration;
 use tiphys_rpc::Unhealthy;
 use tokio::time::timeout;

@@ -4,8 +4,8 @@ use crate::{
     ApiError, Code,
     access::{Action, Guard, Question, Resource},
     auth::{ApiToken, Caller, Capability, Claims, LocalAccount, secret_key},
-    server::State,
     settings::Settings,
+    state::State,
 };
 use jiff::Timestamp;
 use std::{collections::BTreeMap, sync::Arc};

@@ -6,7 +6,7 @@ use crate::{
     access::{Authorized, Create, Get, Guard, find_deleted_set, find_set, set_to_delete},
     auth::Caller,
     ports::{EventRecord, SetEvent, StoreError},
-    server::State,
+    state::State,
 };
 use futures::{StreamExt as _, stream::BoxStream};
 use std::{
@@ -40,8 +40,8 @@ pub async fn get(
 ) -> Result<ApplicationSet, ApiError> {
     let (namespace, name) = (&q.appset_namespace, &q.name);
     let set = match q.deleted {
-        true => find_deleted_set::<Get>(&state, &guard, namespace, name).await?,
-        false => find_set::<Get>(&state, &guard, namespace, name).await?,
+        true => find_deleted_set::<Get>(&state.reach, &guard, namespace, name).await?,
+        false => find_set::<Get>(&state.reach, &guard, namespace, name).await?,
     };
     Ok(set.into_inner())
 }
@@ -214,7 +214,8 @@ pub async fn create(
     let wanted = match (q.restore, q.applicationset) {
         (true, Some(set)) => {
             let m = &set.metadata;
-            let kept = find_deleted_set::<Create>(&state, &guard, &m.namespace, &m.name).await?;
+            let (namespace, name) = (&m.namespace, &m.name);
+            let kept = find_deleted_set::<Create>(&state.reach, &guard, namespace, name).await?;
             Some(kept.into_inner())
         }
         (_, wanted) => wanted,
@@ -362,7 +363,7 @@ pub async fn delete(
     guard: Guard,
     q: ApplicationSetDeleteRequest,
 ) -> Result<ApplicationSetResponse, ApiError> {
-    let set = set_to_delete(&state, &guard, &q.appset_namespace, &q.name).await?;
+    let set = set_to_delete(&state.reach, &guard, &q.appset_namespace, &q.name).await?;
     state
         .reach
         .delete_set(&set)
@@ -385,7 +386,7 @@ pub async fn resource_tree(
     guard: Guard,
     q: ApplicationSetTreeQuery,
 ) -> Result<ApplicationSetTree, ApiError> {
-    let set = find_set::<Get>(&state, &guard, &q.appset_namespace, &q.name).await?;
+    let set = find_set::<Get>(&state.reach, &guard, &q.appset_namespace, &q.name).await?;
     let parent = ResourceRef {
         group: constants::GROUP.to_owned(),
         version: constants::VERSION.to_owned(),
@@ -421,7 +422,7 @@ pub async fn events(
     guard: Guard,
     q: ApplicationSetGetQuery,
 ) -> Result<EventList, ApiError> {
-    let set = find_set::<Get>(&state, &guard, &q.appset_namespace, &q.name).await?;
+    let set = find_set::<Get>(&state.reach, &guard, &q.appset_namespace, &q.name).await?;
     let m = &set.metadata;
     let selector = format!(
         "involvedObject.name={},involvedObject.namespace={},involvedObject.uid={}",

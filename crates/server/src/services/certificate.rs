@@ -7,7 +7,7 @@ use crate::{
     ApiError,
     access::{Action, Create, Delete, Get, Guard, Resource, Trusted, TrustedChange, Writes},
     ports::StoreError,
-    server::State,
+    state::State,
 };
 use std::{net::Ipv6Addr, sync::Arc};
 use tiphys_api::{

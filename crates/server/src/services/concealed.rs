@@ -1,7 +1,7 @@
 //! Puts stored passwords back where a client sends what it was shown: answers have [`HIDDEN`] in
 //! their place. Where none is stored, the field is refused.
 //!
-//! Main functions: [`of_app`], [`of_set`], [`of_url`]. The other way is `table::shown`.
+//! Main functions: [`of_app`], [`of_set`], [`of_url`]. The other way is `shown`.
 
 use crate::ApiError;
 use serde_json::Value;

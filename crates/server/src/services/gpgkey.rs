@@ -4,7 +4,7 @@ use crate::{
     ApiError,
     access::{Create, Delete, Get, Guard, PublicKeys},
     ports::StoreError,
-    server::State,
+    state::State,
 };
 use jiff::Timestamp;
 use std::{collections::BTreeMap, sync::Arc};

@@ -1,6 +1,6 @@
 //! notification.NotificationService: the names in the configuration of notifications.
 
-use crate::{ApiError, auth::Caller, server::State};
+use crate::{ApiError, auth::Caller, state::State};
 use std::{collections::BTreeSet, sync::Arc};
 use tiphys_api::rpc::notification::{ListRequest, Named, NamedList};
 

@@ -6,7 +6,7 @@ use crate::{
     access::{Action, Authorized, Delete, Get, Guard, Resource, Update, find_project as find},
     auth::Caller,
     ports::{EventRecord, StoreError},
-    server::State,
+    state::State,
 };
 use jiff::Timestamp;
 use std::{
@@ -52,7 +52,9 @@ pub async fn list(
 }
 
 pub async fn get(state: Arc<State>, guard: Guard, q: ProjectQuery) -> Result<AppProject, ApiError> {
-    let mut project = find::<Get>(&state, &guard, &q.name).await?.into_inner();
+    let mut project = find::<Get>(&state.reach, &guard, &q.name)
+        .await?
+        .into_inner();
     // Clients look for the tokens of a role in the spec, where they once were stored.
     tiphys_rbac::normalize_tokens(&mut project);
     Ok(project)
@@ -63,7 +65,7 @@ pub async fn detailed(
     guard: Guard,
     q: ProjectQuery,
 ) -> Result<DetailedProjectsResponse, ApiError> {
-    let found = find::<Get>(&state, &guard, &q.name).await;
+    let found = find::<Get>(&state.reach, &guard, &q.name).await;
     let project = found.map_err(|e| match e.code {
         Code::NotFound => ApiError::not_found(format!(
             "error getting app project {:?}: appproject.argoproj.io {:?} not found",
@@ -89,7 +91,7 @@ pub async fn globals(
     guard: Guard,
     q: ProjectQuery,
 ) -> Result<GlobalProjectsResponse, ApiError> {
-    let project = find::<Get>(&state, &guard, &q.name).await?;
+    let project = find::<Get>(&state.reach, &guard, &q.name).await?;
     Ok(GlobalProjectsResponse {
         items: state.reach.global_projects(&project),
     })
@@ -101,7 +103,7 @@ pub async fn windows(
     guard: Guard,
     q: SyncWindowsQuery,
 ) -> Result<SyncWindowsResponse, ApiError> {
-    let project = find::<Get>(&state, &guard, &q.name).await?;
+    let project = find::<Get>(&state.reach, &guard, &q.name).await?;
     let project = state.reach.effective_project(project.into_inner());
     let open = Windows(project.spec.sync_windows.iter().collect()).readable(Timestamp::now());
     Ok(SyncWindowsResponse {
@@ -114,7 +116,7 @@ pub async fn links(
     guard: Guard,
     q: ListProjectLinksRequest,
 ) -> Result<tiphys_api::rpc::application::LinksResponse, ApiError> {
-    let project = find::<Get>(&state, &guard, &q.name).await?;
+    let project = find::<Get>(&state.reach, &guard, &q.name).await?;
     let known = super::links::known(None, Some(&project), None, None);
     super::links::of(
         state.settings.fresh().await?.as_ref(),
@@ -129,7 +131,7 @@ pub async fn events(
     guard: Guard,
     q: ProjectQuery,
 ) -> Result<EventList, ApiError> {
-    let project = find::<Get>(&state, &guard, &q.name).await?;
+    let project = find::<Get>(&state.reach, &guard, &q.name).await?;
     let m = &project.metadata;
     let selector = format!(
         "involvedObject.name={},involvedObject.namespace={},involvedObject.uid={}",
@@ -227,7 +229,7 @@ pub async fn delete(
             q.name
         )));
     }
-    let project = find::<Delete>(&state, &guard, &q.name).await?;
+    let project = find::<Delete>(&state.reach, &guard, &q.name).await?;
     // Those of other namespaces do not count, as in Argo CD.
     let is_ours = |app: &Application| app.metadata.namespace == state.options.namespace;
     let users = state

@@ -5,7 +5,7 @@ use crate::{
     ApiError, Code,
     access::{Guard, find_for_tokens},
     auth::Claims,
-    server::State,
+    state::State,
 };
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -117,7 +117,7 @@ async fn change(
     change: impl Fn(&mut AppProject) -> Result<bool, ApiError>,
 ) -> Result<Option<AppProject>, ApiError> {
     for attempt in 1.. {
-        let project = find_for_tokens(state, guard, name, role).await?;
+        let project = find_for_tokens(&state.reach, guard, name, role).await?;
         let (project, is_changed) = project.with_tokens(&change)?;
         if !is_changed {
             return Ok(None);

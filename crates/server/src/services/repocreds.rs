@@ -4,8 +4,8 @@
 use crate::{
     ApiError,
     access::{Create, CredentialUse, Delete, Guard, Update},
-    server::State,
     services::concealed,
+    state::State,
 };
 use std::sync::Arc;
 use tiphys_api::{

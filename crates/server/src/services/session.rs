@@ -1,6 +1,6 @@
 //! session.SessionService.
 
-use crate::{ApiError, audit, auth::Caller, server::State};
+use crate::{ApiError, audit, auth::Caller, state::State};
 use jiff::Timestamp;
 use std::sync::Arc;
 use tiphys_api::rpc::session::{

@@ -1,6 +1,6 @@
 //! cluster.SettingsService.
 
-use crate::{ApiError, auth::Caller, server::State};
+use crate::{ApiError, auth::Caller, state::State};
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{
     constants::INSTANCE_LABEL,

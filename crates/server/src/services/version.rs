@@ -1,6 +1,6 @@
 //! version.VersionService.
 
-use crate::{ApiError, auth::Caller, server::State};
+use crate::{ApiError, auth::Caller, state::State};
 use std::sync::Arc;
 use tiphys_api::{
     meta::Empty,

@@ -2,7 +2,7 @@
 //! that Argo CD requires, in its order. Rows without a handler list the permissions for a future
 //! implementation.
 
-use super::{charts, client_stream, hydrating, public, signed_in, stream, unary};
+use super::{charts, client_stream, encoded, hydrating, public, signed_in, stream, unary};
 use crate::{
     access::{
         Access,
@@ -11,11 +11,11 @@ use crate::{
         CredentialUse::{Read, Write},
         Resource::*,
     },
-    server::State,
     services::{
         account, application, application_set, certificate, cluster, gpgkey, notification, project,
         project_tokens, repocreds, repository, session, settings, version,
     },
+    state::State,
 };
 use tiphys_rpc::{Call, table::Session};
 
@@ -126,11 +126,11 @@ fn small() -> Vec<Call<State>> {
 
 fn applications() -> Vec<Call<State>> {
     vec![
-        unary(
+        encoded(
             "application.ApplicationService/List",
             &["GET /api/v1/applications"],
             Access::Lists(Ask(Applications, Get)),
-            application::read::list,
+            application::list::list,
         ),
         unary(
             "application.ApplicationService/ListResourceEvents",

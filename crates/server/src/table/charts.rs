@@ -6,8 +6,8 @@ use super::{
 };
 use crate::{
     access::{Access, Action::*, Ask, Resource::*},
-    server::State,
     services::{catalog, kubeapps},
+    state::State,
 };
 use tiphys_rpc::Call;
 

@@ -4,21 +4,19 @@
 
 mod calls;
 mod charts;
-mod shown;
-
-pub use shown::Shown;
 
 use crate::{
     ApiError, Code,
     access::{Access, Guard},
     auth::Caller,
-    server::State,
+    shown::Shown,
+    state::State,
 };
 use futures::stream::BoxStream;
 use std::sync::Arc;
 use tiphys_rpc::{
     Call, Table,
-    table::{self, Answer, Query},
+    table::{self, Answer, Encoded, Encoding, Query},
 };
 
 /// The table.
@@ -39,6 +37,22 @@ where
         f(state, guard, q)
     };
     table::unary(rpc, rest, access, Shown::conceal, guarded)
+}
+
+/// A row whose reply is one message that the handler encodes, without secrets, for callers with the
+/// permissions it names.
+fn encoded<Q, R, F, Fut>(rpc: &str, rest: &[&str], access: Access, f: F) -> Call<State>
+where
+    Q: Query,
+    R: Answer + Shown,
+    F: Fn(Arc<State>, Guard, Q, Encoding) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Encoded<R>, ApiError>> + Send + 'static,
+{
+    let guarded = move |state: Arc<State>, caller, q, encoding| {
+        let guard = state.guard(caller, access);
+        f(state, guard, q, encoding)
+    };
+    table::encoded(rpc, rest, access, guarded)
 }
 
 /// A row whose reply is a stream of messages, for callers with the permissions it names.

@@ -1,7 +1,7 @@
 //! `/api/webhook`: a Git host or a registry announces a push or a pull request, and the affected
 //! Applications and ApplicationSets are refreshed.
 //!
-//! Main type: [`Webhooks`]. The sender is not logged in: a request is checked against the host's
+//! Main function: [`handle`]. The sender is not logged in: a request is checked against the host's
 //! secret before its content is parsed as JSON, and all requests held at a time share one memory
 //! budget. Replies are the same as Argo CD's.
 
@@ -12,7 +12,11 @@ mod pull;
 mod registry;
 mod sets;
 
-use crate::{server::State, services::application::read::refresh_request, settings::Settings};
+use crate::{
+    services::application::read::refresh_request,
+    settings::Settings,
+    state::{State, Webhooks},
+};
 use concern::Watched;
 use futures::StreamExt as _;
 use http::{Method, Request, Response, StatusCode};
@@ -32,33 +36,10 @@ const MAX_PAYLOAD_MB: usize = 50;
 const JITTER: &str = "webhook.refresh.jitter";
 const JITTER_THRESHOLD: &str = "webhook.refresh.jitter.threshold";
 const JITTER_THRESHOLD_APPS: usize = 10;
-/// Maximum total size of the payloads held at a time, and so the maximum size of one.
-const MEMORY: usize = 128 << 20;
 /// Timeout for receiving a payload.
 const SLOW: Duration = Duration::from_secs(30);
-/// Maximum number of pushes whose Applications are being refreshed.
-const QUEUE: usize = 10_000;
-/// Maximum number of concurrent refresh requests.
-const REFRESHES: usize = 20;
 /// Argo CD's log level for a probable attack that had no effect.
 const SECURITY_HIGH: u8 = 3;
-
-/// The state shared by requests.
-pub struct Webhooks {
-    memory: Arc<Semaphore>,
-    queue: Arc<Semaphore>,
-    refreshes: Semaphore,
-}
-
-impl Default for Webhooks {
-    fn default() -> Self {
-        Self {
-            memory: Arc::new(Semaphore::new(MEMORY)),
-            queue: Arc::new(Semaphore::new(QUEUE)),
-            refreshes: Semaphore::new(REFRESHES),
-        }
-    }
-}
 
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +112,7 @@ fn max_megabytes(settings: &Settings) -> usize {
         .value(MAX_PAYLOAD)
         .parse()
         .unwrap_or(MAX_PAYLOAD_MB)
-        .min(MEMORY >> 20)
+        .min(Webhooks::MEMORY >> 20)
 }
 
 /// Checks a request and starts the refreshes in the background.

@@ -2,7 +2,7 @@
 //! [`refresh`].
 
 use super::{concern::same_repository, payload::Event, payload::Push, payload::revision};
-use crate::{ports::IsFollowed, server::State};
+use crate::{ports::IsFollowed, state::State};
 use futures::StreamExt as _;
 use regex::Regex;
 use std::sync::Arc;

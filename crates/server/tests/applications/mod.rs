@@ -13,13 +13,14 @@ use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Duration};
 use tiphys_api::{
     Application,
-    application::ApplicationWatchEvent,
+    application::{ApplicationList, ApplicationWatchEvent},
     rpc::application::{
         ApplicationDeleteRequest, ApplicationQuery, ApplicationResponse, ApplicationSyncRequest,
     },
 };
 
 const GET: &str = "/application.ApplicationService/Get";
+const LIST: &str = "/application.ApplicationService/List";
 const SYNC: &str = "/application.ApplicationService/Sync";
 const WATCH: &str = "/application.ApplicationService/Watch";
 const APPS: &str = "/api/v1/applications";
@@ -64,6 +65,44 @@ async fn grpc_and_rest_give_the_same() {
         .rest(Method::GET, &format!("{APPS}?projects=x"), None)
         .await;
     assert_eq!(none["items"], json!([]));
+}
+
+/// What a list encodes is kept for those after it.
+#[tokio::test]
+async fn a_list_has_each_application_as_it_is_now() {
+    let world = World::start().await;
+    let mut names: Vec<String> = (10..30).map(|n| format!("app-{n}")).collect();
+    for name in &names {
+        create(&world, name).await;
+    }
+    for round in 0..3 {
+        let (_, rest) = world.rest(Method::GET, APPS, None).await;
+        let items = rest["items"].as_array().expect("a list");
+        let found: Vec<&str> = items
+            .iter()
+            .filter_map(|app| app["metadata"]["name"].as_str())
+            .collect();
+        assert_eq!(found, names, "round {round}");
+        let grpc: ApplicationList = world
+            .grpc(LIST, ApplicationQuery::default())
+            .await
+            .expect("a list");
+        assert_eq!(rest, serde_json::to_value(&grpc).expect("JSON"));
+        let (_, one) = world
+            .rest(Method::GET, &format!("{APPS}/app-20"), None)
+            .await;
+        assert!(items.contains(&one), "round {round}: {one}");
+
+        let labels = json!({"metadata": {"labels": {"round": format!("after {round}")}}});
+        let patch = json!({"name": "app-20", "patchType": "merge", "patch": labels.to_string()});
+        let (status, patched) = world
+            .rest(Method::PATCH, &format!("{APPS}/app-20"), Some(patch))
+            .await;
+        assert_eq!(status, 200, "{patched}");
+        let new = format!("app-3{round}");
+        create(&world, &new).await;
+        names.push(new);
+    }
 }
 
 #[tokio::test]

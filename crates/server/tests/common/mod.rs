@@ -349,6 +349,15 @@ impl World {
         client.request(request).await.expect("an answer")
     }
 
+    /// Waits for the end of the server, which was told to stop.
+    pub async fn ended(&mut self) {
+        let ended = tokio::time::timeout(Duration::from_secs(60), &mut self.serving).await;
+        ended
+            .expect("within 60 s")
+            .expect("no panic")
+            .expect("served");
+    }
+
     pub async fn channel(&self) -> Channel {
         let endpoint = Channel::from_shared(format!("http://{}", self.address)).expect("a URI");
         endpoint.connect().await.expect("a connection")

@@ -1,7 +1,7 @@
 //! The OpenAPI document (Swagger 2.0), made from the table of calls and its messages: what it says
 //! of a call is what the call reads and writes. Main function: [`document`].
 
-use crate::server::State;
+use crate::state::State;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use tiphys_rpc::{

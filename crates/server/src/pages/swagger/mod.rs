@@ -4,8 +4,7 @@
 mod document;
 mod page;
 
-use crate::server::State;
-use bytes::Bytes;
+use crate::state::{State, Swagger};
 use http::{HeaderValue, Response, StatusCode, header};
 use std::sync::Arc;
 use tiphys_rpc::{Role as _, heavy, text};
@@ -16,19 +15,12 @@ const PAGE: &str = "/swagger-ui";
 /// No other page may frame it, and it needs nothing but its own style.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
 
-/// What is answered, made when it is first asked for.
-pub struct Swagger {
-    document: Bytes,
-    page: Bytes,
-}
-
-impl Swagger {
-    fn new(state: &State) -> Self {
-        let document = document::document(state.table().calls(), &state.options.version.version);
-        Self {
-            page: page::page(&document).into(),
-            document: document.to_string().into(),
-        }
+/// What is answered.
+fn made(state: &State) -> Swagger {
+    let document = document::document(state.table().calls(), &state.options.version.version);
+    Swagger {
+        page: page::page(&document).into(),
+        document: document.to_string().into(),
     }
 }
 
@@ -42,11 +34,11 @@ pub async fn handle(state: &Arc<State>, path: &str) -> Response<Body> {
     if state.swagger.get().is_none() {
         let state = state.clone();
         heavy::run(move || {
-            state.swagger.get_or_init(|| Swagger::new(&state));
+            state.swagger.get_or_init(|| made(&state));
         })
         .await;
     }
-    let swagger = state.swagger.get_or_init(|| Swagger::new(state));
+    let swagger = state.swagger.get_or_init(|| made(state));
     let (kind, content) = match path {
         DOCUMENT => ("application/json", &swagger.document),
         _ => ("text/html; charset=utf-8", &swagger.page),

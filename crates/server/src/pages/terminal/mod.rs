@@ -3,13 +3,14 @@
 mod seats;
 mod session;
 
-use super::{Parameters, guard, is_label, is_subdomain, refused};
+use super::{guard, is_label, is_subdomain, refused};
 use crate::{
     ApiError, Code,
     access::{Access, Action, Ask, Guard, Resource, app_of_terminal},
     audit::Change,
+    parameters::Parameters,
     ports::LiveRef,
-    server::State,
+    state::State,
 };
 use http::{HeaderValue, Request, Response, StatusCode, header, request::Parts};
 use hyper::upgrade::OnUpgrade;
@@ -230,7 +231,7 @@ async fn checked(state: &State, guard: &Guard, request: &Parts) -> Result<Asked,
         let why = format!("namespace '{}' is not permitted", asked.app_namespace);
         return Err(refused(StatusCode::FORBIDDEN, &why));
     }
-    let app = match app_of_terminal(state, guard, asked.at(), &asked.project).await {
+    let app = match app_of_terminal(&state.reach, guard, asked.at(), &asked.project).await {
         Ok(app) => app,
         Err(e) => {
             if e.code == Code::PermissionDenied {

@@ -7,7 +7,7 @@ use crate::{
     access::{Authorized, OpenShell, app_of_terminal},
     pages,
     ports::{Ended, Shell},
-    server::State,
+    state::State,
 };
 use futures::{
     SinkExt as _, StreamExt as _,
@@ -145,7 +145,8 @@ impl Session {
     async fn permitted(&self) -> Result<Authorized<Application, OpenShell>, Refusal> {
         let guard = pages::guard(&self.state, &self.request, super::ACCESS).await;
         let guard = guard.map_err(|_| Refusal::Session)?;
-        let app = app_of_terminal(&self.state, &guard, self.asked.at(), &self.asked.project).await;
+        let (reach, asked) = (&self.state.reach, &self.asked);
+        let app = app_of_terminal(reach, &guard, asked.at(), &asked.project).await;
         match app {
             Ok(Some(app)) => Ok(app),
             Err(e) if e.code != Code::PermissionDenied => Err(Refusal::Other(e.message)),

@@ -11,7 +11,7 @@ use crate::{
     ApiError, Code,
     access::{Authorized, Get, Guard, RunAction, Verb, find_to},
     ports::LiveRef,
-    server::State,
+    state::State,
 };
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -157,7 +157,7 @@ async fn subject<A: Verb>(
 ) -> Result<Subject<A>, ApiError> {
     if q.kind == "Application" && q.group.as_deref() == Some(GROUP) && q.name == q.resource_name {
         let at = (q.app_namespace.as_deref(), q.name.as_str());
-        let (app, project) = find_to(state, guard, path, at, q.project.as_deref()).await?;
+        let (app, project) = find_to(&state.reach, guard, path, at, q.project.as_deref()).await?;
         let mut value =
             serde_json::to_value(&*app).map_err(|e| ApiError::internal(e.to_string()))?;
         value["apiVersion"] = API_VERSION.into();

@@ -1,7 +1,7 @@
 //! Audit of who did what to an Application: Kubernetes events and a log line, with Argo CD's
 //! messages.
 
-use crate::{auth::Caller, ports::EventRecord, server::State};
+use crate::{auth::Caller, ports::EventRecord, state::State};
 use std::collections::BTreeMap;
 use tiphys_api::Application;
 

@@ -4,7 +4,7 @@ use super::audit;
 use crate::{
     ApiError,
     access::{Authorized, Delete, Get, Guard, find},
-    server::State,
+    state::State,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub async fn delete(
     q: ApplicationDeleteRequest,
 ) -> Result<ApplicationResponse, ApiError> {
     let (app, _) = find::<Get>(
-        &state,
+        &state.reach,
         &guard,
         q.app_namespace.as_deref(),
         &q.name,

@@ -11,7 +11,7 @@ use crate::{
     ApiError, Code,
     access::{AllChanges, Authorized, Get, Guard},
     index::Change,
-    server::State,
+    state::State,
 };
 use futures::{StreamExt as _, stream::BoxStream};
 use prost::Message as _;

@@ -4,7 +4,7 @@ use super::{live::shown, manifests::tracked, render::Asker, validate};
 use crate::{
     ApiError,
     access::{Get, Guard, find},
-    server::State,
+    state::State,
 };
 use futures::{StreamExt as _, stream::BoxStream};
 use std::{borrow::Cow, sync::Arc};
@@ -34,7 +34,7 @@ pub async fn manifests(
         return Err(ApiError::plain(text));
     }
     let (app, project) = find::<Get>(
-        &state,
+        &state.reach,
         &guard,
         query.app_namespace.as_deref(),
         &query.name,

@@ -1,7 +1,7 @@
 //! The state of an Application's cluster: managed resources, the tree, single objects and their
 //! events.
 
-use super::{audit, blocking_conditions, read::refresh};
+use super::{audit, blocking_conditions, masked, read::refresh};
 use crate::{
     ApiError, Code,
     access::{
@@ -9,8 +9,8 @@ use crate::{
         find_to,
     },
     ports::{LiveRef, Propagation},
-    server::State,
     services::links,
+    state::State,
 };
 use futures::{StreamExt as _, stream::BoxStream};
 use serde_json::Value;
@@ -169,7 +169,7 @@ pub async fn managed_resources(
     q: ResourcesQuery,
 ) -> Result<ManagedResourcesResponse, ApiError> {
     let (app, project) = find::<Get>(
-        &state,
+        &state.reach,
         &guard,
         q.app_namespace.as_deref(),
         &q.application_name,
@@ -209,7 +209,7 @@ pub async fn resource_tree(
     q: ResourcesQuery,
 ) -> Result<ApplicationTree, ApiError> {
     let (app, project) = find::<Get>(
-        &state,
+        &state.reach,
         &guard,
         q.app_namespace.as_deref(),
         &q.application_name,
@@ -224,11 +224,13 @@ pub async fn watch_resource_tree(
     guard: Guard,
     q: ResourcesQuery,
 ) -> Result<BoxStream<'static, Result<ApplicationTree, ApiError>>, ApiError> {
-    let followed = Followed::new(state, guard, q.app_namespace, q.application_name, q.project);
+    let reach = state.reach.clone();
+    let followed = Followed::new(reach, guard, q.app_namespace, q.application_name, q.project);
     let (app, _) = followed.find().await?;
-    let trees = followed.state.reach.live(&app).watch_tree();
-    let shown = futures::stream::unfold(Some((followed, trees)), |followed| async {
-        let (followed, mut trees) = followed?;
+    let trees = state.reach.live(&app).watch_tree();
+    let start = Some((state, followed, trees));
+    let shown = futures::stream::unfold(start, |following| async {
+        let (state, followed, mut trees) = following?;
         let tree = match trees.next().await? {
             Ok(tree) => tree,
             Err(e) => return Some((Err(e), None)),
@@ -236,9 +238,9 @@ pub async fn watch_resource_tree(
         // Permissions, and the Application's project, may change during the watch.
         Some(match followed.again().await {
             Ok((app, project)) => {
-                let rules = permissions(&followed.state, &app, &project);
+                let rules = permissions(&state, &app, &project);
                 let tree = permitted(tree, &rules).as_ref().clone();
-                (Ok(tree), Some((followed, trees)))
+                (Ok(tree), Some((state, followed, trees)))
             }
             Err(refused) => (Err(refused), None),
         })
@@ -255,7 +257,7 @@ pub(super) async fn node<A: Verb>(
     q: &ApplicationResourceRequest,
 ) -> Result<(Authorized<Application, A>, AppProject, ResourceNode), ApiError> {
     let at = (q.app_namespace.as_deref(), q.name.as_str());
-    let find = |path| find_to::<A>(state, guard, path, at, q.project.as_deref());
+    let find = |path| find_to::<A>(&state.reach, guard, path, at, q.project.as_deref());
     let changes = matches!(A::ACTION, Action::UpdateResource | Action::DeleteResource);
     let inherits = changes && state.settings.fresh().await?.resources_inherit()?;
     // First whether the whole Application may be changed, where that is enough. If not, the audit
@@ -367,6 +369,7 @@ pub async fn patch_resource(
     };
     let (app, _, node) = node::<UpdateResource>(&state, &guard, &path(&request), &request).await?;
     let object = live_ref(&node, &request.version);
+    masked::refuse(&object, &q.patch).await?;
     let patched = state
         .reach
         .live(&app)
@@ -473,7 +476,7 @@ pub async fn events(
     q: ApplicationResourceEventsQuery,
 ) -> Result<EventList, ApiError> {
     let (app, project) = find::<Get>(
-        &state,
+        &state.reach,
         &guard,
         q.app_namespace.as_deref(),
         &q.name,

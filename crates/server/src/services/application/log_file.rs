@@ -1,6 +1,6 @@
 //! Logs as a file that a browser saves. Main function: [`log_file`].
 
-use crate::pages::Parameters;
+use crate::parameters::Parameters;
 use serde::Deserialize;
 use tiphys_rpc::StreamFile;
 

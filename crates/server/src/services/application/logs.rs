@@ -5,7 +5,7 @@ use crate::{
     ApiError,
     access::{Followed, Guard},
     ports::{LiveRef, LogOptions},
-    server::State,
+    state::State,
 };
 use futures::{
     StreamExt as _,
@@ -52,11 +52,10 @@ pub async fn pod_logs(
         None => None,
         Some(text) => Some(until_time(text)?),
     };
-    let place = q.app_namespace.clone();
-    let followed = Followed::new(state, guard, place, q.name.clone(), q.project.clone());
+    let (reach, place) = (state.reach.clone(), q.app_namespace.clone());
+    let followed = Followed::new(reach, guard, place, q.name.clone(), q.project.clone());
     let (app, project) = followed.find().await?;
     let logs = followed.guard.logs(&app)?;
-    let state = Arc::clone(&followed.state);
     let tree = tree_of(&state, &app, &project)
         .await
         .map_err(|e| e.context("error getting app resource tree"))?;

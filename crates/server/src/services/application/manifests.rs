@@ -4,7 +4,7 @@ use super::{live::shown, render::Asker, sync::source_at, validate};
 use crate::{
     ApiError,
     access::{Get, Guard, find},
-    server::State,
+    state::State,
 };
 use serde_json::Value;
 use std::{borrow::Cow, sync::Arc};
@@ -27,7 +27,7 @@ pub async fn get(
         ));
     }
     let (app, project) = find::<Get>(
-        &state,
+        &state.reach,
         &guard,
         q.app_namespace.as_deref(),
         &q.name,

@@ -1,15 +1,17 @@
-//! application.ApplicationService, with one file for each group of calls. This file has the project
-//! and the health of an Application.
+//! application.ApplicationService, with one file for each group of calls. This file has the health
+//! of an Application.
 
 pub mod actions;
 pub mod audit;
 pub mod delete;
 mod deltas;
 pub mod files;
+pub mod list;
 pub mod live;
 pub mod log_file;
 pub mod logs;
 pub mod manifests;
+mod masked;
 mod page;
 pub mod read;
 pub(crate) mod render;
@@ -19,45 +21,16 @@ pub mod validate;
 pub mod watch;
 pub mod write;
 
-use crate::{ApiError, access::Authorized, ports::StoreError, server::State};
+use crate::{ApiError, access::Authorized, state::State};
 use tiphys_api::{
-    AppProject, Application,
+    Application,
     resource::{ApplicationTree, ResourceNode, ResourceRef},
     status::HealthStatus,
 };
-use tiphys_engine::{spec, types::SyncStatus};
+use tiphys_engine::types::SyncStatus;
 
 /// The condition types that explain why there is nothing to show.
 const BLOCKING: [&str; 2] = ["ComparisonError", "InvalidSpecError"];
-
-/// The project of an Application; fails if the Application may not use it.
-pub(crate) async fn project_of<A>(
-    state: &State,
-    app: &Authorized<Application, A>,
-) -> Result<AppProject, ApiError> {
-    let vague = || {
-        ApiError::invalid(format!(
-            "app is not allowed in project {:?}, or the project does not exist",
-            app.spec.project
-        ))
-    };
-    let project = match state.reach.named_project(app).await {
-        Ok(project) => project,
-        Err(StoreError::NotFound(_)) => return Err(vague()),
-        Err(e) => return Err(e.into()),
-    };
-    let mut placed = Application::clone(app);
-    if placed.metadata.namespace.is_empty() {
-        placed
-            .metadata
-            .namespace
-            .clone_from(&state.options.namespace);
-    }
-    match spec::project_condition(&placed, Some(&project), &state.options.namespace) {
-        None => Ok(state.reach.effective_project(project)),
-        Some(_) => Err(vague()),
-    }
-}
 
 /// An error of a source as Argo CD gets it, whose repo-server is another process.
 pub(crate) fn of_repo_server(e: &ApiError) -> ApiError {

@@ -15,14 +15,14 @@ fn place(app: &Application) -> Place<'_> {
 
 /// The Applications that a query asks for, of all that it selects, and what the list says of the
 /// others.
-pub(super) fn page(
-    mut apps: Vec<&Application>,
+pub(super) fn page<T: AsRef<Application>>(
+    mut apps: Vec<T>,
     q: &ApplicationQuery,
-) -> Result<(Vec<Application>, ListMeta), ApiError> {
-    apps.sort_by_key(|app| place(app));
+) -> Result<(Vec<T>, ListMeta), ApiError> {
+    apps.sort_by(|a, b| place(a.as_ref()).cmp(&place(b.as_ref())));
     if let Some(token) = q.continue_.as_deref().filter(|token| !token.is_empty()) {
         let (name, namespace) = read(token)?;
-        let done = apps.partition_point(|app| place(app) <= (&name, &namespace));
+        let done = apps.partition_point(|app| place(app.as_ref()) <= (&name, &namespace));
         apps.drain(..done);
     }
     let mut metadata = ListMeta::default();
@@ -35,9 +35,12 @@ pub(super) fn page(
         let left = i64::try_from(apps.len() - limit).unwrap_or(i64::MAX);
         apps.truncate(limit);
         metadata.remaining_item_count = Some(left);
-        metadata.continue_ = apps.last().map(|app| token(app)).unwrap_or_default();
+        metadata.continue_ = apps
+            .last()
+            .map(|app| token(app.as_ref()))
+            .unwrap_or_default();
     }
-    Ok((apps.into_iter().cloned().collect(), metadata))
+    Ok((apps, metadata))
 }
 
 /// Neither part of a place has a slash.
@@ -59,6 +62,7 @@ fn read(token: &str) -> Result<(String, String), ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
     use tiphys_api::meta::ObjectMeta;
 
     fn app(name: &str, namespace: &str) -> Application {
@@ -83,8 +87,10 @@ mod tests {
             continue_: Some(continue_.to_owned()),
             ..ApplicationQuery::default()
         };
-        let (apps, metadata) = page(apps.iter().collect(), &query)?;
-        let name = |app: &Application| format!("{}/{}", app.metadata.namespace, app.metadata.name);
+        let apps: Vec<Arc<Application>> = apps.iter().cloned().map(Arc::new).collect();
+        let (apps, metadata) = page(apps, &query)?;
+        let name =
+            |app: &Arc<Application>| format!("{}/{}", app.metadata.namespace, app.metadata.name);
         Ok((apps.iter().map(name).collect(), metadata))
     }
 

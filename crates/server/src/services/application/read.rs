@@ -1,19 +1,18 @@
-//! List, Get, sync windows, links and revisions.
+//! Get, sync windows, links and revisions, and what a query selects.
 
-use super::{page::page, validate, with_health};
+use super::{validate, with_health};
 use crate::{
     ApiError, Code,
     access::{Authorized, Get, Guard, find},
     index::version,
-    server::State,
     services::links,
+    state::State,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::{borrow::Cow, sync::Arc};
 use tiphys_api::{
     Application,
-    application::ApplicationList,
     constants::{HYDRATE, HYDRATE_TIMESTAMP, REFRESH, REFRESH_TIMESTAMP},
     project::SyncWindow,
     repository::{ChartDetails, OCIMetadata, RevisionMetadata},
@@ -71,25 +70,6 @@ fn projects(q: &ApplicationQuery) -> Vec<String> {
     }
 }
 
-pub async fn list(
-    state: Arc<State>,
-    guard: Guard,
-    q: ApplicationQuery,
-) -> Result<ApplicationList, ApiError> {
-    let filter = Filter::new(&q, "error parsing the selector")?;
-    state.reach.ready().await;
-    let wanted = |app: &Application| filter.matches(app);
-    let (apps, resource_version) = state.reach.apps(&guard, wanted);
-    let selected = apps.iter().map(|app| -> &Application { app }).collect();
-    let (items, mut metadata) = page(selected, &q)?;
-    metadata.resource_version = resource_version.to_string();
-    Ok(ApplicationList {
-        metadata,
-        items,
-        ..ApplicationList::default()
-    })
-}
-
 pub async fn get(
     state: Arc<State>,
     guard: Guard,
@@ -103,7 +83,7 @@ pub async fn get(
     }
     let name = q.name.as_deref().unwrap_or_default();
     let (app, _) = find::<Get>(
-        &state,
+        &state.reach,
         &guard,
         q.app_namespace.as_deref(),
         name,
@@ -177,7 +157,7 @@ pub async fn windows(
     q: ApplicationSyncWindowsQuery,
 ) -> Result<ApplicationSyncWindowsResponse, ApiError> {
     let (app, project) = find::<Get>(
-        &state,
+        &state.reach,
         &guard,
         q.app_namespace.as_deref(),
         &q.name,
@@ -214,7 +194,7 @@ pub async fn links(
     q: ListAppLinksRequest,
 ) -> Result<LinksResponse, ApiError> {
     let (app, project) = find::<Get>(
-        &state,
+        &state.reach,
         &guard,
         q.namespace.as_deref(),
         &q.name,
@@ -237,7 +217,7 @@ pub async fn revision_metadata(
     q: RevisionMetadataQuery,
 ) -> Result<RevisionMetadata, ApiError> {
     let (app, project) = find::<Get>(
-        &state,
+        &state.reach,
         &guard,
         q.app_namespace.as_deref(),
         &q.name,
@@ -270,7 +250,7 @@ pub async fn chart_details(
     q: RevisionMetadataQuery,
 ) -> Result<ChartDetails, ApiError> {
     let (app, project) = find::<Get>(
-        &state,
+        &state.reach,
         &guard,
         q.app_namespace.as_deref(),
         &q.name,
@@ -297,7 +277,7 @@ pub async fn oci_metadata(
     q: RevisionMetadataQuery,
 ) -> Result<OCIMetadata, ApiError> {
     let (app, project) = find::<Get>(
-        &state,
+        &state.reach,
         &guard,
         q.app_namespace.as_deref(),
         &q.name,

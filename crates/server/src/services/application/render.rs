@@ -6,7 +6,7 @@ use crate::{
     ApiError,
     access::{Authorized, Get},
     ports::RenderRequest,
-    server::State,
+    state::State,
 };
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{

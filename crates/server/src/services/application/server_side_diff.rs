@@ -10,7 +10,7 @@ use crate::{
     ApiError, Code,
     access::{Get, Guard, find},
     ports::DiffPair,
-    server::State,
+    state::State,
 };
 use serde_json::Value;
 use std::{collections::BTreeSet, sync::Arc};
@@ -31,7 +31,7 @@ pub async fn server_side_diff(
     q: ApplicationServerSideDiffQuery,
 ) -> Result<ApplicationServerSideDiffResponse, ApiError> {
     let (app, project) = find::<Get>(
-        &state,
+        &state.reach,
         &guard,
         q.app_namespace.as_deref(),
         &q.app_name,

@@ -6,7 +6,7 @@ use crate::{
     ApiError, Code,
     access::{Authorized, Get, Guard, Override, Rollback, Sync, Writes, find},
     ports::StoreError,
-    server::State,
+    state::State,
 };
 use jiff::Timestamp;
 use serde_json::json;
@@ -33,7 +33,7 @@ pub async fn sync(
     q: ApplicationSyncRequest,
 ) -> Result<Application, ApiError> {
     let (app, project) = find::<Get>(
-        &state,
+        &state.reach,
         &guard,
         q.app_namespace.as_deref(),
         &q.name,
@@ -340,7 +340,7 @@ async fn roll_back<A: Writes>(
     q: ApplicationRollbackRequest,
 ) -> Result<Application, ApiError> {
     let (app, _) = find::<A>(
-        &state,
+        &state.reach,
         &guard,
         q.app_namespace.as_deref(),
         &q.name,
@@ -411,7 +411,7 @@ pub async fn terminate(
     q: OperationTerminateRequest,
 ) -> Result<OperationTerminateResponse, ApiError> {
     let (mut app, _) = find::<Sync>(
-        &state,
+        &state.reach,
         &guard,
         q.app_namespace.as_deref(),
         &q.name,

@@ -2,7 +2,7 @@
 //! repository. Also normalises it.
 
 use super::{of_repo_server, render::Asker};
-use crate::{ApiError, Code, access::Authorized, ports::NotRendered, server::State};
+use crate::{ApiError, Code, access::Authorized, ports::NotRendered, state::State};
 use std::{borrow::Cow, collections::BTreeSet};
 use tiphys_api::{AppProject, Application, source::ApplicationSource};
 use tiphys_engine::{permit, spec, types::Condition};

@@ -6,7 +6,7 @@ use crate::{
     ApiError, Code,
     access::{Authorized, Get, Guard, Seen, SeenEvents},
     index::{Change, version},
-    server::State,
+    state::State,
 };
 use futures::{StreamExt as _, stream::BoxStream};
 use std::{

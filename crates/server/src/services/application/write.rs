@@ -1,13 +1,13 @@
 //! Create, Update, UpdateSpec and Patch.
 
-use super::{audit, project_of, validate::validate_and_normalize};
+use super::{audit, validate::validate_and_normalize};
 use crate::{
     ApiError, Code,
     access::{Authorized, Create, Get, Guard, Update, Writes, find},
     ports::StoreError,
-    server::State,
     services::concealed,
-    table::Shown as _,
+    shown::Shown as _,
+    state::State,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub async fn create(
     // The status belongs to the controller; a user-supplied history could be rolled back to.
     app.status = Default::default();
     let app = guard.create(app)?;
-    let project = project_of(&state, &app).await?;
+    let project = state.reach.project_of(&app).await?;
     if !state.reach.permits(&app.metadata.namespace) {
         return Err(ApiError::new(
             Code::PermissionDenied,
@@ -207,7 +207,7 @@ async fn validate_and_update(
     of: Of<'_>,
 ) -> Result<Application, ApiError> {
     let (current, old_project) = find::<Update>(
-        state,
+        &state.reach,
         guard,
         Some(&new.metadata.namespace),
         &new.metadata.name,
@@ -223,7 +223,7 @@ async fn validate_and_update(
     let project = if current.spec.project == new.spec.project {
         old_project
     } else {
-        project_of(state, &new).await?
+        state.reach.project_of(&new).await?
     };
     let new = validate_and_normalize(state, new, &project, deep)
         .await
@@ -254,7 +254,7 @@ pub async fn update_spec(
     q: ApplicationUpdateSpecRequest,
 ) -> Result<ApplicationSpec, ApiError> {
     let (app, _) = find::<Update>(
-        &state,
+        &state.reach,
         &guard,
         q.app_namespace.as_deref(),
         &q.name,
@@ -281,7 +281,7 @@ pub async fn patch(
     q: ApplicationPatchRequest,
 ) -> Result<Application, ApiError> {
     let (app, _) = find::<Get>(
-        &state,
+        &state.reach,
         &guard,
         q.app_namespace.as_deref(),
         &q.name,

@@ -9,8 +9,8 @@ use crate::{
     ApiError, Code,
     access::{Authorized, Get},
     ports::{DiffPair, LiveRef},
-    server::State,
     services::application::{live::permissions, server_side_diff::item},
+    state::State,
 };
 use futures::future::join_all;
 use serde_json::Value;

@@ -6,7 +6,7 @@ pub mod release;
 use crate::{
     ApiError,
     access::{Guard, read_charts, refused},
-    server::State,
+    state::State,
 };
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{

@@ -5,8 +5,8 @@ use super::changes::changes;
 use crate::{
     ApiError,
     access::{Get, Guard, find, read_charts, refused},
-    server::State,
-    services::application::{project_of, validate::validate_and_normalize},
+    services::application::validate::validate_and_normalize,
+    state::State,
 };
 use std::sync::Arc;
 use tiphys_api::{
@@ -69,7 +69,7 @@ pub async fn install(
     let planned: Application =
         serde_json::from_value(planned).map_err(|e| ApiError::internal(e.to_string()))?;
     let planned = guard.create(planned)?;
-    let project = project_of(&state, &planned).await?;
+    let project = state.reach.project_of(&planned).await?;
     let planned = validate_and_normalize(&state, planned, &project, false).await?;
     // What is in the cluster is for those who may see the Application.
     let seen = match q.compare {
@@ -151,7 +151,7 @@ pub async fn upgrade(
     q: UpgradeRequest,
 ) -> Result<UpgradeResponse, ApiError> {
     let namespace = Some(&*q.app_namespace).filter(|namespace| !namespace.is_empty());
-    let (app, _) = find::<Get>(&state, &guard, namespace, &q.name, None).await?;
+    let (app, _) = find::<Get>(&state.reach, &guard, namespace, &q.name, None).await?;
     let position = usize::try_from(q.source_position).ok().filter(|at| *at > 0);
     let chosen = Chosen::one(&app, position).map_err(refused)?;
     let known = state.reach.chart_of(&app, chosen.source).await?;
@@ -190,7 +190,7 @@ pub async fn rollback(
     q: RollbackRequest,
 ) -> Result<RollbackResponse, ApiError> {
     let namespace = Some(&*q.app_namespace).filter(|namespace| !namespace.is_empty());
-    let (app, _) = find::<Get>(&state, &guard, namespace, &q.name, None).await?;
+    let (app, _) = find::<Get>(&state.reach, &guard, namespace, &q.name, None).await?;
     let position = usize::try_from(q.source_position).ok().filter(|at| *at > 0);
     let chosen = Chosen::one(&app, position).map_err(refused)?;
     let wanted = Some(&*q.version).filter(|version| !version.is_empty());

@@ -1,15 +1,13 @@
 //! cluster.ClusterService.
 
-mod probes;
 mod write;
 
-pub use probes::Probes;
 pub use write::{create, delete, invalidate_cache, rotate_auth, update};
 
 use crate::{
     ApiError,
     access::{Authorized, ClusterKey, Guard},
-    server::State,
+    state::State,
 };
 use jiff::Timestamp;
 use std::sync::Arc;

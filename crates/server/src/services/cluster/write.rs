@@ -4,8 +4,8 @@ use super::{complete, key};
 use crate::{
     ApiError, Code,
     access::{ClusterKey, Delete, Guard, StoredCluster, Update, sanitized},
-    server::State,
     services::concealed,
+    state::State,
 };
 use jiff::Timestamp;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use super::{CLUSTER, icon_url, plugin, reference, version_of};
 use crate::{
     ApiError, Code,
     access::{Authorized, Get, Guard, find, read_charts},
-    server::State,
+    state::State,
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -147,7 +147,7 @@ async fn package(
     let mut places = vec![ours.clone()];
     places.extend(others.iter().map(|app| app.metadata.namespace.clone()));
     for place in places {
-        match find::<Get>(state, guard, Some(&place), &name, None).await {
+        match find::<Get>(&state.reach, guard, Some(&place), &name, None).await {
             Ok((app, _)) if is_in(&app, &context) && !Chosen::all(&app).is_empty() => {
                 return Ok(app);
             }

@@ -11,7 +11,7 @@ use crate::{
     ApiError, Code,
     access::{Guard, read_charts, refused},
     auth::Caller,
-    server::State,
+    state::State,
 };
 use std::sync::Arc;
 use tiphys_api::rpc::kubeapps::{

@@ -1,10 +1,6 @@
 //! repository.RepositoryService, for repositories that are read and those that the hydrator writes
 //! to: [`CredentialUse`] tells them apart.
 
-mod connections;
-
-pub(crate) use connections::Connections;
-
 use super::different;
 use crate::{
     ApiError, Code,
@@ -13,11 +9,11 @@ use crate::{
         may_write,
     },
     ports::{RenderRequest, StoreError},
-    server::State,
     services::{
         application::{render, validate::permitted},
         concealed,
     },
+    state::State,
 };
 use futures::{StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
@@ -438,7 +434,7 @@ pub async fn app_details(
         (&*q.app_name, &*q.app_project),
         (q.source_index, q.version_id),
     );
-    let app = app_in_project(&state, &guard, named, &source, at).await?;
+    let app = app_in_project(&state.reach, &guard, named, &source, at).await?;
     if !q.app_project.is_empty() {
         let project = reach.project_of_details(&main, &q.app_project).await?;
         permitted(&reach.effective_project(project), &source.repo_url)?;

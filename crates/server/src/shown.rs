@@ -1,5 +1,6 @@
 //! Removes secrets from replies. Every reply passes through [`Shown::conceal`] before it is
-//! encoded, in either encoding: a message type that is not listed here cannot be a reply.
+//! encoded, in either encoding: a message type that is not listed here cannot be a reply. Handlers
+//! that encode their replies themselves do it for each part.
 //!
 //! Main trait: [`Shown`]. Objects of clusters are masked where they are read
 //! (`services::application::live::shown`), and errors where they are created
