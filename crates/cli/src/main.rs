@@ -88,10 +88,7 @@ fn failed(failure: &client::Failure) -> ExitCode {
 }
 
 fn ended(result: Result<(), client::Failure>) -> ExitCode {
-    let complete = result.and_then(|()| {
-        let lost = output::lost().map(|why| format!("write /dev/stdout: {why}"));
-        lost.map_or(Ok(()), |message| Err(client::Failure::fatal(message)))
-    });
+    let complete = result.and_then(|()| output::arrived());
     complete.map_or_else(|failure| failed(&failure), |()| ExitCode::SUCCESS)
 }
 

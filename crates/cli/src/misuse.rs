@@ -2,7 +2,12 @@
 //!
 //! For Argo CD's commands it is what the `argocd` command prints, on standard output.
 
-use crate::{client::exit, commands::plugin, flags::ARGO_CD, output, program_name};
+use crate::{
+    client::exit,
+    commands::plugin,
+    flags::{ARGO_CD, Line},
+    output, program_name,
+};
 use clap::{
     Arg, Command,
     error::{ContextKind, ContextValue, ErrorKind},
@@ -14,57 +19,50 @@ const ARGOCD: &str = "argocd";
 
 /// Prints an error in the command line, or the requested help. `program` is the whole clap command.
 pub fn told(e: &clap::Error, program: fn() -> Command) -> ExitCode {
-    let words: Vec<String> = env::args_os()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
+    let words = words();
+    let program = program();
+    let line = Line::of(&words, &program);
+    let path = line.path();
     let kind = e.kind();
     if kind == ErrorKind::InvalidSubcommand {
-        if let Some(ended) = plugin::run(env::args_os().skip(1)) {
+        let is_help = words.get(1).is_some_and(|word| word == "help");
+        // Not a word after one of our commands.
+        let is_verb = path.is_empty() && !is_help;
+        if is_verb && let Some(ended) = plugin::run(env::args_os().skip(1)) {
             return ended;
         }
-        if let [_, name, ..] = &words[..]
+        if let Some(ContextValue::String(name)) = e.get(ContextKind::InvalidSubcommand)
             && is_called_argocd(&words)
-            && program().find_subcommand(name).is_none()
+            && is_verb
         {
             return unknown_command(name);
         }
     }
-    // Its exit code 1 says that something differs.
-    let is_diff_of_files = verbs(&words, &program())
-        .first()
-        .is_some_and(|verb| verb == "diff");
-    let is_of_argo_cd =
-        !is_diff_of_files && words.iter().any(|word| ARGO_CD.contains(&word.as_str()));
-    if is_of_argo_cd && let Some(message) = flag_fault(e, &words, &program()) {
+    let is_of_argo_cd = match path.first() {
+        Some(command) => ARGO_CD.contains(command),
+        None => is_called_argocd(&words),
+    };
+    if is_of_argo_cd && let Some(message) = flag_fault(e, &words, &line) {
         output::print(&format!("Error: {message}\n"));
         if std::io::stderr().is_terminal() {
             let meant = meant(e).map(|flag| format!("did you mean {flag}? "));
             eprintln!(
                 "hint: {}`{} --help` lists the flags",
                 meant.unwrap_or_default(),
-                path(&words, &program())
+                shown(&path)
             );
         }
-        return ExitCode::from(exit::FAILED);
+        return ExitCode::from(code(&path, true));
     }
     if is_of_argo_cd && let Some(message) = lacking(e) {
         output::print(&format!("Error: {message}\n"));
-        return ExitCode::from(exit::FAILED);
+        return ExitCode::from(code(&path, true));
     }
     // One of too many words is unknown, too.
     let is_misused = matches!(
         kind,
         ErrorKind::MissingRequiredArgument | ErrorKind::UnknownArgument
     );
-    if is_misused && is_of_argo_cd {
-        output::print(&e.render().to_string());
-        let is_diff = matches!(&words[..], [_, app, diff, ..] if app == "app" && diff == "diff");
-        return ExitCode::from(if is_diff {
-            exit::MISUSED_DIFF
-        } else {
-            exit::FAILED
-        });
-    }
     // A group says on standard output how it is used, whatever follows its name.
     let is_group = matches!(
         kind,
@@ -72,40 +70,62 @@ pub fn told(e: &clap::Error, program: fn() -> Command) -> ExitCode {
             | ErrorKind::MissingSubcommand
             | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     );
-    if is_group && is_of_argo_cd {
+    if is_of_argo_cd && (is_misused || is_group) {
         output::print(&e.render().to_string());
     } else {
         let _ = e.print();
+        if let Some(file) = file_without_flag(e, &path) {
+            eprintln!("hint: -f names a file: `{} -f {file}`", shown(&path));
+        }
     }
     let is_help = matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    // The group `admin` answers with its help, and no error.
-    let is_admin = kind == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-        && words.get(1).is_some_and(|word| word == "admin");
-    ExitCode::from(if is_help || is_admin {
+    // `argocd` and its group `admin` answer with their help, and no error.
+    let answers = kind == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        && is_of_argo_cd
+        && path.first().is_none_or(|command| *command == "admin");
+    ExitCode::from(if is_help || answers {
         exit::DONE
-    } else if is_diff_of_files {
-        exit::MISUSED_DIFF
     } else {
-        exit::FAILED
+        code(&path, false)
     })
+}
+
+/// The exit code of a command that is written wrongly. `is_flag`: a flag of it is.
+fn code(path: &[&str], is_flag: bool) -> u8 {
+    match path {
+        // 1 says that something differs.
+        ["diff", ..] | ["appset", "plan"] => exit::MISUSED_DIFF,
+        // For a wrong flag `argocd` ends with 1 here, too.
+        ["app", "diff"] if !is_flag => exit::MISUSED_DIFF,
+        _ => exit::FAILED,
+    }
 }
 
 /// How the command of this process is used.
 pub fn usage(program: fn() -> Command) -> String {
-    let words: Vec<String> = env::args_os()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
+    let words = words();
     let mut program = program();
+    let called = words.first().and_then(|word| word.rsplit('/').next());
+    if let Some(name) = called {
+        program = program.bin_name(name);
+    }
     program.build();
-    let path = verbs(&words, &program);
-    let mut command = program;
-    for word in path {
-        let Some(next) = command.find_subcommand(&word).cloned() else {
+    let path = Line::of(&words, &program).path();
+    let mut command = &program;
+    for name in path {
+        let Some(next) = command.find_subcommand(name) else {
             break;
         };
         command = next;
     }
-    command.render_help().to_string()
+    command.clone().render_help().to_string()
+}
+
+fn words() -> Vec<String> {
+    let words = env::args_os();
+    words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect()
 }
 
 fn is_called_argocd(words: &[String]) -> bool {
@@ -118,28 +138,45 @@ fn unknown_command(name: &str) -> ExitCode {
         "error looking for plugin '{ARGOCD}-{name}': exec: \"{ARGOCD}-{name}\": executable file \
          not found in $PATH"
     ));
+    let mut alike = alike(name).join("\n\t");
+    if !alike.is_empty() {
+        alike = format!("\nDid you mean this?\n\t{alike}\n\n");
+    }
     output::print(&format!(
-        "Error: unknown command \"{name}\" for \"{ARGOCD}\"\nRun '{ARGOCD} --help' for usage.\n"
+        "Error: unknown command \"{name}\" for \"{ARGOCD}\"\n{alike}Run '{ARGOCD} --help' for \
+         usage.\n"
     ));
     ExitCode::from(exit::FAILED)
 }
 
-/// The words of the command line that are names of commands.
-fn verbs(words: &[String], program: &Command) -> Vec<String> {
-    let (mut command, mut path) = (program, Vec::new());
-    for word in words.iter().skip(1) {
-        if let Some(next) = command.find_subcommand(word) {
-            path.push(word.clone());
-            command = next;
-        }
-    }
-    path
+/// The commands that may have been meant by a word, as cobra proposes them.
+fn alike(word: &str) -> Vec<&'static str> {
+    const NEAR: usize = 2;
+    let word = word.to_lowercase();
+    let commands = ARGO_CD.into_iter();
+    commands
+        .filter(|name| name.starts_with(&word) || strsim::levenshtein(name, &word) <= NEAR)
+        .collect()
 }
 
-fn path(words: &[String], program: &Command) -> String {
-    let mut path = vec![program_name()];
-    path.extend(verbs(words, program));
-    path.join(" ")
+fn shown(path: &[&str]) -> String {
+    format!("{} {}", program_name(), path.join(" "))
+        .trim_end()
+        .to_owned()
+}
+
+/// What `apply` or `diff` was given without `-f`.
+fn file_without_flag<'e>(e: &'e clap::Error, path: &[&str]) -> Option<&'e str> {
+    if !matches!(path, ["apply"] | ["diff"]) {
+        return None;
+    }
+    // `apply` has subcommands, and takes the word for one.
+    let kinds = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg];
+    let word = kinds.into_iter().find_map(|kind| match e.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.as_str()),
+        _ => None,
+    })?;
+    (!word.starts_with('-')).then_some(word)
 }
 
 /// The flag that was probably meant by one that does not exist.
@@ -149,18 +186,18 @@ fn meant(e: &clap::Error) -> Option<String> {
 }
 
 /// What is wrong with a flag, in pflag's words; `None`: it is not about a flag.
-fn flag_fault(e: &clap::Error, words: &[String], program: &Command) -> Option<String> {
+fn flag_fault(e: &clap::Error, words: &[String], line: &Line<'_>) -> Option<String> {
     let shown = e.get(ContextKind::InvalidArg)?.to_string();
     // Such as `--timeout <SECONDS>`, or `--name=x`.
     let flag = shown.split([' ', '=', '[']).next()?.to_owned();
     if !flag.starts_with('-') {
         return None;
     }
-    let arg = arg(&flag, words, program);
+    let arg = line.arg(flag.trim_start_matches('-'));
     match e.kind() {
         ErrorKind::UnknownArgument => Some(match letter(&flag) {
             Some(letter) => {
-                let rest = rest_of_letters(letter, words);
+                let rest = rest_of_letters(letter, line);
                 format!("unknown shorthand flag: '{letter}' in -{rest}")
             }
             None => format!("unknown flag: {flag}"),
@@ -172,17 +209,17 @@ fn flag_fault(e: &clap::Error, words: &[String], program: &Command) -> Option<St
                 .unwrap_or_default();
             if value.is_empty() {
                 let last = words.last().filter(|word| letters(word).is_some());
-                let short = arg.as_ref().and_then(Arg::get_short);
+                let short = arg.and_then(Arg::get_short);
                 return Some(match short.filter(|_| last.is_some()) {
                     Some(short) => format!("flag needs an argument: '{short}' in -{short}"),
                     None => format!("flag needs an argument: {flag}"),
                 });
             }
-            let named = match arg.as_ref().and_then(Arg::get_short) {
+            let named = match arg.and_then(Arg::get_short) {
                 Some(short) => format!("-{short}, {flag}"),
                 None => flag,
             };
-            let why = arg.as_ref().and_then(|arg| why(arg, &value));
+            let why = arg.and_then(|arg| why(arg, &value));
             let why = why.or_else(|| Some(std::error::Error::source(e)?.to_string()))?;
             Some(format!(
                 "invalid argument {value:?} for \"{named}\" flag: {why}"
@@ -223,27 +260,10 @@ fn letters(word: &str) -> Option<&str> {
 }
 
 /// What is left of the letters of a word when this one is reached.
-fn rest_of_letters(letter: char, words: &[String]) -> String {
-    let mut all = words.iter().skip(1).filter_map(|word| letters(word));
+fn rest_of_letters(letter: char, line: &Line<'_>) -> String {
+    let mut all = line.flags().iter().filter_map(|word| letters(word));
     let found = all.find_map(|letters| Some(letters.get(letters.find(letter)?..)?.to_owned()));
     found.unwrap_or_else(|| letter.to_string())
-}
-
-/// The flag of the command in the words.
-fn arg(flag: &str, words: &[String], program: &Command) -> Option<Arg> {
-    let name = flag.trim_start_matches('-');
-    let mut found = None;
-    let mut command = program;
-    let mut path = verbs(words, program).into_iter();
-    loop {
-        let mut args = command.get_arguments();
-        let own = args.find(|arg| arg.get_long() == Some(name));
-        found = own.cloned().or(found);
-        match path.next().and_then(|word| command.find_subcommand(word)) {
-            Some(next) => command = next,
-            None => return found,
-        }
-    }
 }
 
 /// The error of Go's function that reads a value of this type.
@@ -321,6 +341,8 @@ mod tests {
             ("app list -z", "unknown shorthand flag: 'z' in -z"),
             ("app list -zab", "unknown shorthand flag: 'z' in -zab"),
             ("app list -o", "flag needs an argument: 'o' in -o"),
+            // The letter of a value is no flag.
+            ("app list -l -zx -za", "unknown shorthand flag: 'z' in -za"),
         ] {
             let words: Vec<String> = format!("argocd {line}")
                 .split(' ')
@@ -329,8 +351,32 @@ mod tests {
             let e = program()
                 .try_get_matches_from(&words)
                 .expect_err("it is wrong");
-            let fault = flag_fault(&e, &words, &program());
+            let program = program();
+            let fault = flag_fault(&e, &words, &Line::of(&words, &program));
             assert_eq!(fault.as_deref(), Some(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_code_of_a_misuse_is_the_commands() {
+        for (line, of_words, of_flags) in [
+            ("app diff a", 2, 1),
+            ("--nope x app diff", 2, 1),
+            ("appset plan", 2, 2),
+            ("diff -f app", 2, 2),
+            ("app get diff", 1, 1),
+            ("app list --selector diff", 1, 1),
+            ("appset get plan", 1, 1),
+            ("apply -f diff", 1, 1),
+        ] {
+            let words: Vec<String> = format!("tiphys {line}")
+                .split(' ')
+                .map(str::to_owned)
+                .collect();
+            let program = crate::flags::adapt(Program::command());
+            let path = Line::of(&words, &program).path();
+            let codes = (code(&path, false), code(&path, true));
+            assert_eq!(codes, (of_words, of_flags), "{line}");
         }
     }
 
@@ -353,6 +399,22 @@ mod tests {
                 .try_get_matches_from(words.split(' '))
                 .expect_err("it is wrong");
             assert_eq!(lacking(&e).as_deref(), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn commands_are_proposed_as_by_cobra() {
+        for (word, expected) in [
+            ("ap", "app appset gpg"),
+            ("APP", "app appset gpg"),
+            ("acc", "app account"),
+            ("rep", "app repo repocreds"),
+            ("projct", "proj"),
+            ("verion", "version"),
+            ("sync", ""),
+            ("x", ""),
+        ] {
+            assert_eq!(alike(word).join(" "), expected, "{word}");
         }
     }
 

@@ -6,12 +6,15 @@ mod catalog_kill;
 mod client;
 mod completion;
 mod helm;
+#[cfg(target_os = "linux")]
+mod hints;
 mod idle_streams;
 mod isolation;
 mod kill;
 mod kubectl;
 mod kustomize;
 mod kustomize_remote;
+mod live_objects;
 mod misuse;
 mod notifications;
 mod password_prompt;

@@ -13,7 +13,7 @@ use std::{
 };
 
 /// Both ends; a process has the second one as its terminal.
-fn terminal() -> (OwnedFd, OwnedFd) {
+pub fn terminal() -> (OwnedFd, OwnedFd) {
     let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC);
     let user = user.expect("a terminal");
     grantpt(&user).expect("it is ours");

@@ -13,6 +13,8 @@ fn a_program_in_path_is_a_verb() {
     };
     plugin("argocd-greet", "#!/bin/sh\necho \"$# $1\"\nexit 7\n", 0o755);
     plugin("argocd-version", "#!/bin/sh\necho never\n", 0o755);
+    plugin("argocd-app", "#!/bin/sh\necho this plugin ran\n", 0o755);
+    plugin("argocd-help", "#!/bin/sh\necho this plugin ran\n", 0o755);
     plugin("argocd-plain", "#!/bin/sh\necho never\n", 0o644);
     let run = |path: &str, words: &[&str]| {
         let path = path.replace("<DIR>", &folder.path().display().to_string());
@@ -33,6 +35,14 @@ fn a_program_in_path_is_a_verb() {
         code == Some(0) && !text.contains("never"),
         "ours come first: {text}"
     );
+    // It is the word after our command that nobody knows.
+    for words in [["app", "nope"], ["help", "nope"]] {
+        let (code, text) = run(path, &words);
+        assert!(
+            code == Some(1) && !text.contains("this plugin ran"),
+            "{words:?}: {text}"
+        );
+    }
     for (path, words) in [
         (path, ["plain"]),
         (path, ["nobody"]),

@@ -17,6 +17,7 @@ const LIMITS: Limits = Limits {
     depth: 20,
     nodes: 100_000,
     aliases: 1_000,
+    copied_bytes: 4 << 20,
     documents: 1,
 };
 

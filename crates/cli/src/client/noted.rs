@@ -53,6 +53,11 @@ mod tests {
                 "/application.ApplicationService/Rollback",
                 "--sync-policy none",
             ),
+            (
+                Code::Unknown,
+                "/application.ApplicationService/RunResourceActionV2",
+                "`tiphys app actions list APP`",
+            ),
             (Code::PermissionDenied, APP, "`tiphys app list`"),
             (Code::PermissionDenied, REPOSITORY, "`tiphys repo list`"),
             (

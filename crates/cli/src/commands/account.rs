@@ -277,7 +277,7 @@ fn details(account: &Account, format: &str) -> Result<String, Failure> {
     match format {
         "yaml" | "json" => output::document(account, format),
         "name" => Ok(account.name.clone() + "\n"),
-        "" => {
+        "wide" | "" => {
             let mut text = String::new();
             for (label, value) in [
                 ("Name:", account.name.clone()),
@@ -347,5 +347,24 @@ fn accounts(list: &AccountsList, format: &str) -> Result<String, Failure> {
             Ok(table::table(&["NAME", "ENABLED", "CAPABILITIES"], rows))
         }
         other => Err(output::unknown_format(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_is_shown_in_the_formats_of_argocd() {
+        let account = Account {
+            name: "ann".to_owned(),
+            enabled: true,
+            ..Account::default()
+        };
+        let shown = |format: &str| details(&account, format).map_err(|e| e.message);
+        assert_eq!(shown("wide"), shown(""));
+        assert!(shown("wide").is_ok_and(|text| text.starts_with("Name:               ann\n")));
+        assert_eq!(shown("name"), Ok("ann\n".to_owned()));
+        assert_eq!(shown("nope"), Err("unknown output format: nope".to_owned()));
     }
 }

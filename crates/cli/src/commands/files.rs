@@ -2,7 +2,8 @@
 //! they lead, as in Helm.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 use tiphys_render::{FileEntry, FileError, FileKind, SourceFiles};
@@ -12,6 +13,14 @@ pub struct LocalFiles(PathBuf);
 impl LocalFiles {
     pub fn new(folder: &Path) -> Self {
         Self(folder.to_owned())
+    }
+
+    fn full(&self, path: &str) -> PathBuf {
+        // `Path::join` allocates twice.
+        let mut full = PathBuf::with_capacity(self.0.as_os_str().len() + 1 + path.len());
+        full.push(&self.0);
+        full.push(path);
+        full
     }
 }
 
@@ -43,9 +52,25 @@ fn there<T>(path: &str, result: io::Result<T>) -> Result<Option<T>, FileError> {
     }
 }
 
+/// The most that is allocated before a file is read.
+const ROOM: usize = 16 << 20;
+
+/// The content of a file that probably has so many bytes: large charts have thousands of files, and
+/// the system is not asked again what each is.
+fn content(path: &Path, size: u64) -> io::Result<Vec<u8>> {
+    let size = usize::try_from(size).unwrap_or(ROOM);
+    // One more byte, so that the end is found without more room.
+    let mut data = Vec::with_capacity(size.min(ROOM) + 1);
+    // `read_to_end` of a plain file asks for its size; behind `take` it does not.
+    fs::File::open(path)?
+        .take(u64::MAX)
+        .read_to_end(&mut data)?;
+    Ok(data)
+}
+
 impl SourceFiles for LocalFiles {
     fn kind(&self, path: &str) -> Result<Option<FileKind>, FileError> {
-        Ok(there(path, fs::metadata(self.0.join(path)))?.map(|about| kind(&about)))
+        Ok(there(path, fs::metadata(self.full(path)))?.map(|about| kind(&about)))
     }
 
     fn resolved(&self, path: &str) -> Result<Option<String>, FileError> {
@@ -64,13 +89,17 @@ impl SourceFiles for LocalFiles {
 
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, FileError> {
         match self.kind(path)? {
-            Some(FileKind::File { .. }) => there(path, fs::read(self.0.join(path))),
+            Some(FileKind::File { .. }) => there(path, fs::read(self.full(path))),
             _ => Ok(None),
         }
     }
 
+    fn read_found(&self, path: &str, size: u64) -> Result<Option<Vec<u8>>, FileError> {
+        there(path, content(&self.full(path), size))
+    }
+
     fn list(&self, path: &str) -> Result<Option<Vec<FileEntry>>, FileError> {
-        let Some(entries) = there(path, fs::read_dir(self.0.join(path)))? else {
+        let Some(entries) = there(path, fs::read_dir(self.full(path)))? else {
             return Ok(None);
         };
         let mut found = Vec::new();
@@ -101,5 +130,24 @@ impl SourceFiles for LocalFiles {
         is_link
             .then(|| Some((shown, fs::canonicalize(&full).ok()?.display().to_string())))
             .flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_read_whole_whatever_size_they_had() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text = "x".repeat(10_000);
+        fs::write(folder.path().join("a"), &text).expect("written");
+        let files = LocalFiles::new(folder.path());
+        for size in [0, 1, 9_999, 10_000, 10_001, 1 << 30] {
+            let read = files.read_found("a", size).expect("read").expect("a file");
+            assert!(read == text.as_bytes(), "{size}: {} bytes", read.len());
+        }
+        assert_eq!(files.read_found("b", 1), Ok(None));
+        assert!(files.read_found("", 1).is_err(), "a folder is no file");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     client::{ConnectArgs, Connection, Failure},
-    commands::core::NO_CLUSTER,
+    commands::core::{NAME_A_CLUSTER, NO_CONFIGURATION},
     kubectl::kube::KubeArgs,
     output::log,
 };
@@ -22,7 +22,7 @@ pub async fn settle(args: &ConnectArgs, connection: &mut Connection) -> Result<(
     };
     let kube = KubeArgs::of_context(forward.context);
     if !kube.has_configuration() {
-        return Err(Failure::error(NO_CLUSTER));
+        return Err(Failure::fatal(NO_CONFIGURATION).with_hint(NAME_A_CLUSTER));
     }
     let failed = |e: tiphys_cluster::Error| Failure::error(format!("--port-forward: {e}"));
     let cluster = Cluster::connect(kube.options()).await.map_err(failed)?;

@@ -59,6 +59,9 @@ pub struct InstallCommand {
     /// Image of the control plane; deploy/Containerfile builds one
     #[arg(long, default_value = IMAGE, value_name = "IMAGE")]
     image: String,
+    /// Take over fields that another tool owns, such as those of an installation made with kubectl
+    #[arg(long)]
+    force_conflicts: bool,
     #[command(flatten)]
     kube: KubeArgs,
 }
@@ -79,7 +82,7 @@ impl InstallCommand {
             output::print(&format!("{warning}{}", texts.join("---\n")));
             return Ok(());
         }
-        finish(apply(&self.kube, objects).await, 1)?;
+        finish(apply(&self.kube, objects, self.force_conflicts).await, 1)?;
         output::print(&format!(
             "\nThe control plane is coming up in namespace {namespace}. Its page, and the first password of admin:\n  \
              kubectl -n {namespace} port-forward service/tiphys 8080:443    # https://localhost:8080\n  \
@@ -123,12 +126,17 @@ fn manifests(namespace: &str, image: &str) -> Result<Vec<Object>, String> {
     Ok(objects)
 }
 
-async fn apply(kube: &KubeArgs, objects: Vec<Object>) -> Result<(), HintedError> {
+async fn apply(
+    kube: &KubeArgs,
+    objects: Vec<Object>,
+    force_conflicts: bool,
+) -> Result<(), HintedError> {
     let target = kube.connect().await?;
     let applier = Applier::new(
         target.discovery.clone(),
         Settings {
             server_side: true,
+            force_conflicts,
             ..Settings::new(MANAGER, warnings())
         },
     );

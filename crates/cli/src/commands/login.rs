@@ -13,6 +13,7 @@ use crate::{
     output,
 };
 use tiphys_api::rpc::session::{SessionCreateRequest, SessionResponse};
+use tonic::{Code, Status};
 
 /// What the server of a context is called that has none.
 const KUBERNETES: &str = "kubernetes";
@@ -88,6 +89,9 @@ impl Login {
     }
 }
 
+const SPEAKS_TLS: &str = "if the server speaks TLS, leave out --plaintext; --insecure accepts a \
+                          certificate that nobody known has signed";
+
 /// The token of a new session.
 pub async fn session(
     connection: Connection,
@@ -99,11 +103,17 @@ pub async fn session(
         password,
         token: String::new(),
     };
-    let session: SessionResponse = Client::connect(connection)
+    let is_plaintext = connection.plaintext;
+    let session: Result<SessionResponse, Status> = Client::connect(connection)
         .await?
         .unary("/session.SessionService/Create", request)
-        .await?;
-    Ok(session.token)
+        .await;
+    // A server with TLS answers others with a redirect, which is no answer of gRPC.
+    let failed = |status: Status| match status.code() {
+        Code::Unknown if is_plaintext => Failure::from(status).with_hint(SPEAKS_TLS),
+        _ => Failure::from(status),
+    };
+    Ok(session.map_err(failed)?.token)
 }
 
 /// What is given, or what is answered to a question.

@@ -38,6 +38,9 @@ pub fn of(status: &Status) -> &'static str {
             "a rollback needs automatic syncs to be off, which would undo it: `tiphys app set APP \
              --sync-policy none`"
         }
+        (Code::Unknown, "application") if path.contains("/RunResourceAction") => {
+            "`tiphys app actions list APP` shows the actions that its resources have"
+        }
         (Code::PermissionDenied, "session") => "this account may not log in; an admin can say why",
         (Code::PermissionDenied, service) => denied(service),
         (Code::Unimplemented, _) => {

@@ -28,7 +28,8 @@ pub mod exit {
     /// broken config file), or its result is not the wanted one (an operation that failed,
     /// differences, `no`).
     pub const FAILED: u8 = 1;
-    /// `diff` or `app diff` written wrongly: 1 means a difference there.
+    /// `diff`, `app diff` or `appset plan` written wrongly: 1 means a difference there. (A flag
+    /// that `app diff` does not have ends with 1 all the same, as scripts know from `argocd`.)
     pub const MISUSED_DIFF: u8 = 2;
     /// A call failed, or something that the command reads is not as it must be.
     pub const ERROR: u8 = 20;
@@ -66,6 +67,15 @@ impl Failure {
     /// The same error with another exit code, where scripts know that one.
     pub fn with_code(self, code: u8) -> Self {
         Self { code, ..self }
+    }
+
+    /// The same failure of a command that ends with 1 if something differs: nothing that failed
+    /// looks like a difference.
+    pub fn unlike_a_difference(self) -> Self {
+        match self.code {
+            exit::FAILED => self.with_code(exit::ERROR),
+            _ => self,
+        }
     }
 
     /// Words are missing: prints how the command is used.

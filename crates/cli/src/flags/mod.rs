@@ -2,28 +2,32 @@
 //! function: [`adapt`]. It must not know what commands do.
 
 mod examples;
+mod line;
+
+pub use line::Line;
 
 use clap::{Arg, ArgAction, Command};
 use std::any::TypeId;
 
-/// The commands that are Argo CD's.
-pub const ARGO_CD: [&str; 16] = [
-    "account",
-    "admin",
+/// The commands that are Argo CD's, in the order in which it proposes them.
+pub const ARGO_CD: [&str; 17] = [
+    "completion",
+    "version",
+    "cluster",
     "app",
     "appset",
-    "cert",
-    "cluster",
-    "completion",
-    "configure",
-    "context",
-    "gpg",
     "login",
-    "logout",
-    "proj",
     "relogin",
     "repo",
     "repocreds",
+    "context",
+    "proj",
+    "account",
+    "logout",
+    "cert",
+    "gpg",
+    "admin",
+    "configure",
 ];
 /// Those of them that refuse words which mean nothing to them. The others ignore them.
 const STRICT: [&str; 4] = ["get-user-info", "relogin", "update-password", "validate"];
@@ -91,13 +95,17 @@ fn without(command: Command, global: &[Arg]) -> Command {
 
 /// As in Go, a flag with a value takes the next word, whatever it begins with: `--password -x`.
 fn takes_any_value(arg: Arg) -> Arg {
-    let has_value = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append)
-        && arg.get_num_args().is_none_or(|n| n.min_values() == 1);
-    if has_value && !arg.is_positional() {
+    if has_value(&arg) && !arg.is_positional() {
         arg.allow_hyphen_values(true)
     } else {
         arg
     }
+}
+
+/// Whether the next word is the value of this flag.
+fn has_value(arg: &Arg) -> bool {
+    matches!(arg.get_action(), ArgAction::Set | ArgAction::Append)
+        && arg.get_num_args().is_none_or(|n| n.min_values() == 1)
 }
 
 fn adapt_flag(arg: Arg) -> Arg {

@@ -33,6 +33,14 @@ pub fn lost() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }
 
+/// Fails if output got [`lost`].
+pub fn arrived() -> Result<(), Failure> {
+    match lost() {
+        Some(why) => Err(Failure::fatal(format!("write /dev/stdout: {why}"))),
+        None => Ok(()),
+    }
+}
+
 /// The same; false: nobody reads it any more, so that whoever prints without end can end.
 pub fn try_print(text: &str) -> bool {
     let mut out = io::stdout().lock();

@@ -222,6 +222,7 @@ fn install(world: &World, kubeconfig: &Path, place: &str) {
     );
     let again = tiphys(kubeconfig, &["install", "-n", place]);
     assert_eq!(again, report, "once more changes nothing");
+    share_with_another_tool(kubeconfig, place);
     let deployment = format!("{}/tiphys", namespaced("apps/v1", place, "deployments"));
     eventually(PATIENCE, "the Deployment is available", || {
         match world.kube.find(&deployment) {
@@ -229,6 +230,31 @@ fn install(world: &World, kubeconfig: &Path, place: &str) {
             other => Err(format!("{other:?}")),
         }
     });
+}
+
+/// What another tool applied as well is no conflict as long as it is the same; another image is one,
+/// which a flag settles.
+fn share_with_another_tool(kubeconfig: &Path, place: &str) {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("manifests.yaml");
+    let printed = ["install", "-n", place, "--print", "--without-crds"];
+    fs::write(&file, tiphys(kubeconfig, &printed)).expect("written");
+    let file = file.to_str().expect("a plain name");
+    tiphys(kubeconfig, &["apply", "--server-side", "-f", file]);
+    let other = ["install", "-n", place, "--image", "example.test/tiphys:2"];
+    let refused = attempt(kubeconfig, &other);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    let (_, fields) = refused
+        .stderr
+        .split_once("Apply failed with 1 conflict")
+        .unwrap_or_else(|| panic!("{refused:?}"));
+    assert!(fields.contains(".image"), "{refused:?}");
+    assert!(fields.contains("`--force-conflicts`"), "{refused:?}");
+    tiphys(
+        kubeconfig,
+        &[other.as_slice(), &["--force-conflicts"]].concat(),
+    );
+    tiphys(kubeconfig, &["install", "-n", place, "--force-conflicts"]);
 }
 
 /// The ports of a control plane.

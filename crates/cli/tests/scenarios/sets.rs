@@ -3,7 +3,10 @@
 
 use super::world::program;
 use serde_json::{Value, json};
-use std::fs;
+use std::{
+    fs,
+    process::{Command, Stdio},
+};
 use tempfile::TempDir;
 use tiphys_testkit::{Api, Ended, Options, PATIENCE, Tiphys, apps_path, eventually, output_of};
 
@@ -106,6 +109,7 @@ fn a_set_is_planned_confirmed_and_restored() {
         planned,
         "ApplicationSet 'argocd/fleet': 0 to create, 0 to update, 0 to delete, 0 held\n"
     );
+    a_lost_plan_is_an_error(&session);
 
     // A change of fields, with the difference.
     let file = session.file(11, "b");
@@ -179,6 +183,21 @@ fn a_set_is_planned_confirmed_and_restored() {
     let gone = session.ends(&["appset", "plan", "fleet"]);
     assert_eq!(gone.code, Some(20), "{gone:?}");
     the_set_is_restored(&session);
+}
+
+/// A plan that cannot be written is not taken for one with changes.
+fn a_lost_plan_is_an_error(session: &Session) {
+    let full = fs::File::options().write(true).open("/dev/full");
+    let lost = Command::new(program())
+        .args(["appset", "plan", "fleet", "--config"])
+        .arg(session.folder.path().join("config"))
+        .stdin(Stdio::null())
+        .stdout(full.expect("Linux has it"))
+        .output()
+        .expect("it starts");
+    let error = String::from_utf8_lossy(&lost.stderr);
+    assert_eq!(lost.status.code(), Some(20), "{error}");
+    assert!(error.contains("write /dev/stdout: "), "{error}");
 }
 
 /// With what it kept.

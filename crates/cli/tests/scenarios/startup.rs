@@ -31,6 +31,25 @@ fn fails(arguments: &[&str], words: &[&str]) {
     assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
 }
 
+/// Times for what cannot end well: a machine with much to do is given more until it says why.
+const TIMES: [&str; 4] = ["5", "30", "90", "120"];
+
+/// Runs `tiphys up` with arguments that have a time; it must fail, and say `why`.
+#[track_caller]
+fn fails_in_time<'a>(arguments: impl Fn(&'static str) -> Vec<&'a str>, why: &str) -> Ended {
+    let mut all = String::new();
+    for seconds in TIMES {
+        let ended = output_of(&program(), &[&["up"], &arguments(seconds)[..]].concat());
+        assert_eq!(ended.code, Some(1), "it must fail: {ended:?}");
+        assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+        if ended.stderr.contains(why) {
+            return ended;
+        }
+        all.push_str(&ended.stderr);
+    }
+    panic!("it does not say why: {all}");
+}
+
 const QUIET: [&str; 3] = ["--bare", "--once", "--ephemeral"];
 
 fn shown(path: &Path) -> &str {
@@ -177,10 +196,8 @@ fn once_says_what_is_not_well() {
             path,
         ]
     };
-    fails(
-        &arguments("5", "absent"),
-        &["absent: app path does not exist"],
-    );
+    let why = "absent: app path does not exist";
+    fails_in_time(|seconds| arguments(seconds, "absent").to_vec(), why);
     let ended = output_of(
         &program(),
         &[&["up"], &arguments("120", "app")[..]].concat(),
@@ -504,31 +521,14 @@ fn kinds_and_storage_classes_that_nobody_defined_get_placeholders() {
     ] {
         assert!(ended.stdout.contains(line), "{ended:?}");
     }
-    let strict = output_of(
-        &program(),
-        &[
-            "up",
-            "--ephemeral",
-            "--once",
-            "--port",
-            "0",
-            "--timeout",
-            "8",
-            "--strict-kinds",
-            "--repo",
-            &repo.url(),
-            "--path",
-            "ops",
-        ],
-    );
-    assert_eq!(strict.code, Some(1), "{strict:?}");
-    assert!(
-        strict
-            .stderr
-            .contains("could not find the requested resource")
-            && !strict.stdout.contains("placeholder"),
-        "{strict:?}"
-    );
+    let url = repo.url();
+    let arguments = |seconds| {
+        let source = ["--repo", url.as_str(), "--path", "ops", "--strict-kinds"];
+        let once = ["--ephemeral", "--once", "--port", "0", "--timeout", seconds];
+        [&once[..], &source[..]].concat()
+    };
+    let strict = fails_in_time(arguments, "could not find the requested resource");
+    assert!(!strict.stdout.contains("placeholder"), "{strict:?}");
 }
 
 #[test]
@@ -874,7 +874,7 @@ fn what_keeps_a_resource_from_being_healthy_is_said() {
     );
     for command in [
         &["app", "get", "app"][..],
-        &["app", "wait", "app", "--health", "--timeout", "1"],
+        &["app", "wait", "app", "--health", "--timeout", "5"],
     ] {
         let out = run(command).stdout;
         let (_, reasons) = out

@@ -32,7 +32,7 @@ impl Dashboard {
         eprintln!("starting dashboard");
         let failed = |why: String| Failure::error(format!("could not start dashboard: {why}"));
         if !self.kube.has_configuration() {
-            return Err(failed(core::NO_CLUSTER.to_owned()));
+            return Err(failed(core::no_cluster()));
         }
         let ip = match self.address.as_str() {
             "localhost" => core::LOOPBACK,

@@ -88,11 +88,9 @@ impl AdminCommand {
 
 /// Connects to the cluster. Without any configuration it says so in Go's words.
 async fn connect(kube: &KubeArgs) -> Result<Target, HintedError> {
-    use crate::kubectl::failure::Trouble;
+    use crate::{commands::core::NO_CONFIGURATION, kubectl::failure::Trouble};
     if !kube.has_configuration() {
-        let why = "invalid configuration: no configuration has been provided, try setting \
-                   KUBERNETES_MASTER environment variable";
-        return Err(Trouble::text(why).into());
+        return Err(Trouble::text(NO_CONFIGURATION).into());
     }
     Ok(kube.connect().await?)
 }

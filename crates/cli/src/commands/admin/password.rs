@@ -3,7 +3,7 @@
 
 use crate::{
     client::Failure,
-    commands::apply::HintedError,
+    commands::{apply::HintedError, core::NAME_A_CLUSTER},
     kubectl::kube::KubeArgs,
     output,
     roles::up::{bootstrap::INITIAL_PASSWORD, kubeconfig_of_default},
@@ -26,6 +26,11 @@ pub struct InitialPassword {
 impl InitialPassword {
     pub async fn run(self) -> Result<(), Failure> {
         let kube = where_up_is(self.kube).await;
+        let advice = if kube.has_configuration() {
+            ""
+        } else {
+            NAME_A_CLUSTER
+        };
         let mut found = None;
         let read = async {
             let target = super::connect(&kube).await?;
@@ -46,7 +51,8 @@ impl InitialPassword {
                 .and_then(|bytes| String::from_utf8(bytes).ok());
             Ok(())
         };
-        read.await.map_err(|e: HintedError| super::failed(&e))?;
+        read.await
+            .map_err(|e: HintedError| super::failed(&e).with_hint(advice))?;
         if let Some(password) = found.filter(|p| !p.is_empty()) {
             output::print(&format!(
                 "{password}\n\n This password must be only used for first time login. We strongly recommend you update the password using \

@@ -84,7 +84,7 @@ pub struct PolicyArgs {
     /// (no effect: without a file, the policy is always read from the cluster)
     #[arg(long, hide = true)]
     load_cluster_settings: bool,
-    /// A policy, or a ConfigMap with one; without it, that of the cluster is read
+    /// A policy, or a ConfigMap with one; with --namespace instead, that of the cluster is read
     #[arg(long, value_name = "FILE")]
     policy_file: Option<PathBuf>,
     #[command(flatten)]

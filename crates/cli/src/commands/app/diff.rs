@@ -11,7 +11,7 @@ use super::{
     send,
 };
 use crate::{
-    client::{Client, ConnectArgs, Failure, exit},
+    client::{Client, ConnectArgs, Failure},
     output::{self, log},
 };
 use serde_json::Value;
@@ -92,10 +92,8 @@ impl DiffCommand {
         let (tells, code) = (self.exit_code.unwrap_or(true), self.diff_exit_code);
         match self.differs(args).await {
             Ok(true) if tells => Err(Failure::exit(code)),
-            Ok(_) => Ok(()),
-            // Nothing that failed looks like a difference.
-            Err(e) if e.code == exit::FAILED && !e.is_misuse => Err(e.with_code(exit::ERROR)),
-            Err(e) => Err(e),
+            Ok(_) => output::arrived().map_err(Failure::unlike_a_difference),
+            Err(e) => Err(e.unlike_a_difference()),
         }
     }
 

@@ -49,7 +49,7 @@ impl FileArgs {
         }
         if self.kustomize.is_some() {
             let problem = if self.filenames.is_empty() {
-                "-k is not supported yet: render the folder with `kustomize build DIR` and give the result to -f -"
+                "-k is not supported yet: `tiphys kustomize build DIR | tiphys apply -f -` does the same"
             } else {
                 "only one of -f or -k can be specified"
             };

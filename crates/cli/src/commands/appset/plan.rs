@@ -50,6 +50,16 @@ pub struct PlanCommand {
 
 impl PlanCommand {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
+        let (tells, code) = (self.exit_code.unwrap_or(true), self.diff_exit_code);
+        match self.changes(args).await {
+            Ok(true) if tells => Err(Failure::exit(code)),
+            Ok(_) => output::arrived().map_err(Failure::unlike_a_difference),
+            Err(e) => Err(e.unlike_a_difference()),
+        }
+    }
+
+    /// Prints the plan. Whether something would change.
+    async fn changes(self, args: &ConnectArgs) -> Result<bool, Failure> {
         if !["json", "yaml", "wide", "", "name"].contains(&self.output.as_str()) {
             return Err(output::unknown_format(&self.output));
         }
@@ -76,10 +86,7 @@ impl PlanCommand {
             "wide" | "" => report.text()?,
             format => output::document(&report, format)?,
         });
-        match report.is_empty() || self.exit_code == Some(false) {
-            true => Ok(()),
-            false => Err(Failure::exit(self.diff_exit_code)),
-        }
+        Ok(!report.is_empty())
     }
 
     /// The set as it would be: a file's takes the place of an existing one, as with `--upsert`.

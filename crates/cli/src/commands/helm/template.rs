@@ -15,7 +15,11 @@ use std::{
     fs,
     io::Write as _,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
 };
 use tiphys_gocompat::text::quote;
 use tiphys_render::helm::{
@@ -146,6 +150,34 @@ impl Refused {
     }
 }
 
+/// So many bytes of templates are worth another thread.
+const WORTH_A_THREAD: usize = 64 << 10;
+
+/// Renders, while another thread parses templates if there are many.
+fn with_parser<T>(chart: &ParsedChart, render: impl FnOnce() -> T) -> T {
+    if template_bytes(chart.chart()) < WORTH_A_THREAD {
+        return render();
+    }
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let parser = || chart.parse_ahead(&|| is_over.load(Ordering::Relaxed));
+        // If there is none, the render parses everything.
+        let parsing = thread::Builder::new().spawn_scoped(scope, parser);
+        let rendered = render();
+        is_over.store(true, Ordering::Relaxed);
+        if let Ok(parsing) = parsing {
+            // The scope would pass on a panic of the parser, which spoils nothing.
+            let _ = parsing.join();
+        }
+        rendered
+    })
+}
+
+fn template_bytes(chart: &Chart) -> usize {
+    let own: usize = chart.templates.iter().map(|file| file.data.len()).sum();
+    own + chart.dependencies.iter().map(template_bytes).sum::<usize>()
+}
+
 /// Values that Go parses as true.
 fn is_yes(text: &str) -> bool {
     matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True")
@@ -188,7 +220,9 @@ impl Template {
         warn(&loaded.warnings);
         let chart = ParsedChart::new(loaded.chart);
         let mut warnings = Vec::new();
-        let rendered = chart.render_telling(&user, &options, &limits, &mut warnings);
+        let rendered = with_parser(&chart, || {
+            chart.render_telling(&user, &options, &limits, &mut warnings)
+        });
         warn(&warnings);
         let rendered = rendered.map_err(|e| self.broken(chart.chart(), &e))?;
         if let Some(folder) = self.output_dir() {
@@ -196,6 +230,8 @@ impl Template {
         }
         let text = self.text(&rendered).map_err(|e| failed(&e.to_string()))?;
         output::print(&text);
+        // The process ends, so taking a large chart apart first would only take time.
+        std::mem::forget((chart, rendered, text));
         Ok(())
     }
 

@@ -23,7 +23,13 @@ pub struct UpArgs {
     #[arg(long, value_name = "R", requires = "repo", default_value = "HEAD")]
     pub revision: String,
     /// Namespace to deploy to; it is created when missing
-    #[arg(long, value_name = "N", requires = "repo", default_value = "default")]
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "repo",
+        default_value = "default",
+        value_parser = namespace_name
+    )]
     pub namespace: String,
     /// Name of the Application [default: the last part of the path, or of the repository]
     #[arg(long, value_name = "NAME", requires = "repo")]
@@ -109,4 +115,23 @@ pub struct UpArgs {
     pub bare: bool,
     #[command(flatten, next_help_heading = "Limits of repositories")]
     pub git: GitArgs,
+}
+
+const NAMESPACES: &str = "it must be at most 63 lowercase letters, digits and '-', the first and \
+                          the last one a letter or digit";
+
+/// The API server would refuse any other name, with each attempt to sync. None is right for those
+/// whose resources name their own.
+fn namespace_name(text: &str) -> Result<String, String> {
+    let is_edge = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = text.as_bytes();
+    let is_name = bytes.len() <= 63
+        && bytes.iter().all(|byte| is_edge(byte) || *byte == b'-')
+        && bytes.first().is_none_or(is_edge)
+        && bytes.last().is_none_or(is_edge);
+    if is_name {
+        Ok(text.to_owned())
+    } else {
+        Err(NAMESPACES.to_owned())
+    }
 }

@@ -12,6 +12,7 @@ use tiphys_api::{
     Application,
     constants::{IN_CLUSTER, REFRESH, REFRESH_TIMESTAMP, RESOURCES_FINALIZER, SECRET_TYPE_LABEL},
 };
+use tiphys_apimachinery::Object;
 use tiphys_cluster::{
     Cluster, Records,
     request::{Call, MERGE_PATCH},
@@ -72,7 +73,7 @@ pub async fn create(
         .filter(|record| args.once || record.value().is_ok_and(|app| is_here(&app)))
         .map(|r| r.meta.name.clone())
         .collect();
-    let names = deploy(args, cluster, data, NAMESPACE).await?;
+    let names = deploy(args, records, data).await?;
     let ours = |name: &&String| args.kubeconfig.is_none() || names.contains(*name);
     for name in before.iter().filter(ours) {
         refresh(cluster, name).await?;
@@ -99,28 +100,27 @@ async fn refresh(cluster: &Cluster, name: &str) -> anyhow::Result<()> {
 
 async fn deploy(
     args: &UpArgs,
-    cluster: &Cluster,
+    records: &Records,
     data: &DataFolder,
-    namespace: &str,
 ) -> anyhow::Result<BTreeSet<String>> {
     if args.bare {
         return Ok(BTreeSet::new());
     }
     let (application, names) = match &args.repo {
-        Some(url) => own(args, cluster, namespace, url).await?,
+        Some(url) => own(args, records, url).await?,
         None => {
             let url = examples::repository(data.path())?;
             let source =
                 json!({"repoURL": url, "path": examples::ROOT_PATH, "targetRevision": "HEAD"});
             (
-                application(examples::ROOT, source, namespace, &[]),
+                application(examples::ROOT, source, NAMESPACE, &[]),
                 examples::applications(),
             )
         }
     };
     bootstrap::create(
-        cluster,
-        &format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/applications"),
+        &records.cluster,
+        &format!("/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/applications"),
         &application,
     )
     .await?;
@@ -129,8 +129,7 @@ async fn deploy(
 
 async fn own(
     args: &UpArgs,
-    cluster: &Cluster,
-    namespace: &str,
+    records: &Records,
     url: &str,
 ) -> anyhow::Result<(Value, BTreeSet<String>)> {
     let name = args
@@ -138,12 +137,16 @@ async fn own(
         .clone()
         .unwrap_or_else(|| name_of(&args.path, url));
     if let Some(secret) = secret(args, url, &name)? {
-        bootstrap::create(
-            cluster,
-            &format!("/api/v1/namespaces/{namespace}/secrets"),
-            &secret,
-        )
-        .await?;
+        let secret = Object::from_value(secret).context("the repository's Secret")?;
+        match records.secrets.create(&secret).await {
+            Err(e) if !e.is_already_exists() => {
+                let name = secret.name().to_owned();
+                return Err(e).with_context(|| format!("Secret {name} cannot be created"));
+            }
+            // The Application's first comparison must know it: without the credentials it may find
+            // something else, and be well with that.
+            _ => records.settle().await,
+        }
     }
     let mut source = json!({"repoURL": url, "path": args.path, "targetRevision": args.revision});
     if args.directory_recurse
@@ -230,7 +233,7 @@ fn secret(args: &UpArgs, url: &str, name: &str) -> anyhow::Result<Option<Value>>
     }
     let labels = json!({SECRET_TYPE_LABEL: "repository"});
     Ok(Some(
-        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("repo-{name}"), "labels": labels}, "stringData": data}),
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("repo-{name}"), "namespace": NAMESPACE, "labels": labels}, "stringData": data}),
     ))
 }
 

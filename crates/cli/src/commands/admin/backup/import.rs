@@ -68,7 +68,7 @@ impl Import {
     async fn all(&self) -> Result<(), HintedError> {
         // Before anything is changed: an invalid document leaves the cluster untouched.
         let objects = self.read()?;
-        let target = self.place.kube.connect().await?;
+        let target = super::super::connect(&self.place.kube).await?;
         let backup = Backup::new(&target, &self.place).await;
         let backup = backup.map_err(apply::Failure::from)?;
         let began = Timestamp::now();

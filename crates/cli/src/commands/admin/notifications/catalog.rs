@@ -9,7 +9,7 @@ use tiphys_notify::catalog;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   # Adds them to the configuration of the cluster
-  tiphys admin notifications catalog | kubectl apply -n argocd --server-side -f -")]
+  tiphys admin notifications catalog | kubectl -n argocd patch configmap argocd-notifications-cm --patch-file /dev/stdin")]
 pub struct Catalog {}
 
 impl Catalog {

@@ -11,6 +11,7 @@ use tiphys_cluster::{apply, request::Call};
 use tiphys_controllers::notifications::{CONFIG_MAP, SECRET};
 use tiphys_gocompat::{expr::Clock, yaml};
 use tiphys_notify::{CommitMetadata, Config, ConfigSource, Lookup, Subject, Unavailable};
+use tiphys_repo::net::reason;
 
 /// Means a Secret without values.
 const EMPTY: &str = ":empty";
@@ -111,9 +112,9 @@ fn read(file: &str) -> Result<Vec<Value>, Failure> {
         std::io::stdin()
             .read_to_string(&mut text)
             .map(|_| text)
-            .map_err(|error| failed(error.to_string()))?
+            .map_err(|error| failed(reason(&error)))?
     } else {
-        fs::read_to_string(file).map_err(|error| failed(error.to_string()))?
+        fs::read_to_string(file).map_err(|error| failed(reason(&error)))?
     };
     let documents = yaml::parse_documents(&text, &yaml::Limits::default());
     let documents = documents.map_err(|error| failed(error.to_string()))?;
