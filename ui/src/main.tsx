@@ -3,6 +3,7 @@ import { createRoot } from "react-dom/client";
 import { api, ApiError, setSignedOutHandler } from "./api/client";
 import { CatalogPage } from "./catalog/catalog";
 import { ChartPage } from "./catalog/chart";
+import { address as ours } from "./model/links";
 import { ApplicationPage } from "./pages/application";
 import { ListPage } from "./pages/list";
 import { LoginPage } from "./pages/login";
@@ -11,6 +12,8 @@ import { Later, later } from "./parts/later";
 import { Empty, Failure, Shell, Toasts } from "./parts/shell";
 import { inside, ROOT } from "./root";
 import { Link, parseRoute, useAddress } from "./router";
+import { CHANGED } from "./kept";
+import { applyTheme } from "./theme";
 import "./styles/base.css";
 import "./styles/parts.css";
 import "./styles/list.css";
@@ -88,6 +91,12 @@ function App() {
   );
 }
 
+applyTheme();
+for (const event of [CHANGED, "storage"]) window.addEventListener(event, applyTheme);
+
+// An address of Argo CD's page is one of this page before anything of it is drawn.
+const asked = inside(location.pathname) + location.search;
+if (ours(inside(location.pathname), location.search) !== asked) history.replaceState(null, "", ROOT + ours(inside(location.pathname), location.search));
 // The root and the login address have no content of their own.
 if (["/", "/login"].includes(inside(location.pathname))) history.replaceState(null, "", `${ROOT}/applications`);
 

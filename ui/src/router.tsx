@@ -48,8 +48,12 @@ export const setPath = (id: AppName) => named("/applicationsets", id);
 
 const CHANGED = "tiphys:navigated";
 
-export function navigate(to: string) {
-  history.pushState(null, "", ROOT + to);
+/** With `instead`, `Back` does not lead to where one was. */
+export function navigate(to: string, instead = false) {
+  // Nobody wants to go back to where they are.
+  const isHere = location.pathname + location.search === ROOT + to;
+  if (instead || isHere) history.replaceState(null, "", ROOT + to);
+  else history.pushState(null, "", ROOT + to);
   window.dispatchEvent(new Event(CHANGED));
 }
 

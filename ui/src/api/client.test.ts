@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { api, setSignedOutHandler } from "./client";
-import { logsQuery, type PlanWanted, resources } from "./resources";
+import { logsFile, logsQuery, type PlanWanted, resources } from "./resources";
 import { settings } from "./settings";
 
 const reply = (status: number, body: string) => vi.stubGlobal("fetch", vi.fn(async () => new Response(body, { status })));
@@ -56,7 +56,7 @@ describe("what a plan is made of", () => {
 
 describe("what is asked for", () => {
   const id = { name: "shop", namespace: "team" };
-  const options = { revision: "", prune: false, dryRun: false, force: false, applyOnly: false, syncOptions: undefined, resources: undefined };
+  const options = { revision: "", prune: false, dryRun: false, force: false, applyOnly: false, syncOptions: undefined, resources: undefined, retries: 0 };
   const made = async (call: () => Promise<unknown>) => {
     reply(200, "{}");
     await call();
@@ -84,12 +84,24 @@ describe("what is asked for", () => {
     expect(body).toMatchObject({ syncOptions: { items: [] }, resources: [{ group: "apps", kind: "Deployment", namespace: "n", name: "a" }] });
     expect(JSON.stringify(body)).not.toContain("uid");
   });
+  it("tries a sync again as often as it was told", async () => {
+    const { body } = await made(() => api.sync(id, { ...options, retries: 2 }));
+    expect(body).toMatchObject({ retryStrategy: { limit: 2 } });
+  });
+  it("sends a patch of a live object as a text", async () => {
+    const { path, body } = await made(() => resources.patch(id, { group: "apps", version: "v1", kind: "Deployment", namespace: "n", name: "a" }, '{"spec":null}'));
+    expect(path).toBe("/api/v1/applications/shop/resource?appNamespace=team&group=apps&version=v1&kind=Deployment&namespace=n&resourceName=a&patchType=application%2Fmerge-patch%2Bjson");
+    expect(body).toBe('{"spec":null}');
+  });
   it("goes back to an entry of the history, the first included", async () => {
     expect(await made(() => api.rollback(id, 0, true))).toMatchObject({ method: "POST", body: { id: 0, prune: true, appNamespace: "team" } });
   });
   it("reads the logs of a Pod by its name, those of others by what has the Pods", () => {
-    const wanted = { container: "", previous: false, follow: true, filter: "", lines: 5 };
+    const wanted = { container: "", previous: false, follow: true, filter: "", matchCase: false, lines: 5, since: 0 };
     expect(logsQuery(id, { kind: "Pod", namespace: "n", name: "p" }, wanted)).toMatchObject({ podName: "p", namespace: "n", follow: "true", tailLines: "5" });
+    const narrow = { ...wanted, filter: "a", matchCase: true, since: 60 };
+    expect(logsQuery(id, { kind: "Pod", name: "p" }, narrow)).toMatchObject({ filter: "a", matchCase: "true", sinceSeconds: "60" });
+    expect(logsFile(id, { kind: "Pod", name: "p" }, narrow)).toBe("/api/v1/applications/shop/logs?appNamespace=team&podName=p&filter=a&matchCase=true&sinceSeconds=60&tailLines=5&download=true");
     const query = logsQuery(id, { group: "apps", kind: "Deployment", namespace: "n", name: "d" }, wanted);
     expect(query).toMatchObject({ group: "apps", kind: "Deployment", resourceName: "d" });
     expect(query).not.toHaveProperty("podName");

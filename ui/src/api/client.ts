@@ -1,6 +1,7 @@
 // Calls of the API. The session is an HttpOnly cookie of the server, so the page never holds a token.
 
 import { EventParser, type Message } from "./lines";
+import { retryOf } from "../model/sync";
 import { ROOT } from "../root";
 import type { Application, ApplicationDelta, ApplicationEvent, ApplicationList, ApplicationTree, ResourceDiff, ResourceRef, RevisionMetadata, SyncWindows } from "./types";
 
@@ -28,7 +29,7 @@ export function setSignedOutHandler(handler: () => void) {
   onSignedOut = handler;
 }
 
-function url(path: string, query: Query): string {
+export function url(path: string, query: Query): string {
   const set = Object.entries(query).flatMap(([name, value]) => [value ?? []].flat().filter(Boolean).map((one) => [name, one]));
   return ROOT + (set.length > 0 ? `${path}?${new URLSearchParams(set)}` : path);
 }
@@ -104,6 +105,10 @@ export interface AuthSettings {
   execEnabled?: boolean;
   /** Where the control plane is. */
   controllerNamespace?: string;
+  uiBannerContent?: string;
+  uiBannerURL?: string;
+  uiBannerPermanent?: boolean;
+  help?: { chatUrl?: string; chatText?: string; binaryUrls?: Record<string, string> | null };
 }
 
 /** What a list shows of an Application. A token is for these fields only. */
@@ -112,7 +117,7 @@ const IN_LISTS = [
   "result.delta",
   ...[
     ...["name", "namespace", "uid", "resourceVersion", "labels", "deletionTimestamp"].map((name) => `metadata.${name}`),
-    ...["project", "source", "sources", "sourceHydrator", "destination"].map((name) => `spec.${name}`),
+    ...["project", "source", "sources", "sourceHydrator", "destination", "syncPolicy"].map((name) => `spec.${name}`),
     ...["sync", "health", "history", "operationState.phase", "operationState.message", "operationState.finishedAt"].map((name) => `status.${name}`),
   ].map((path) => `result.application.${path}`),
 ].join(",");
@@ -127,6 +132,8 @@ export interface SyncOptions {
   syncOptions: string[] | undefined;
   /** Undefined: all of them. */
   resources: ResourceRef[] | undefined;
+  /** So often it is tried again; 0: as the Application says. */
+  retries: number;
 }
 
 /** What is deleted along with an Application. */
@@ -135,9 +142,9 @@ export type Cascade = "foreground" | "background" | "none";
 export const api = {
   login: (username: string, password: string) => change<{ token: string }>("POST", "/api/v1/session", { username, password }),
   logout: () => change<object>("DELETE", "/api/v1/session"),
-  user: () => get<{ loggedIn?: boolean; username?: string }>("/api/v1/session/userinfo"),
+  user: () => get<{ loggedIn?: boolean; username?: string; iss?: string; groups?: string[] | null }>("/api/v1/session/userinfo"),
   settings: () => get<AuthSettings>("/api/v1/settings"),
-  version: () => get<{ Version?: string }>("/api/version"),
+  version: () => get<Record<string, unknown>>("/api/version"),
   list: (signal?: AbortSignal) => get<ApplicationList>("/api/v1/applications", {}, signal),
   application: (id: AppName, signal?: AbortSignal) => get<Application>(app(id), { appNamespace: id.namespace }, signal),
   /** `hard` also forgets the manifests that were rendered before. */
@@ -163,6 +170,7 @@ export const api = {
       dryRun: o.dryRun,
       strategy: o.applyOnly ? { apply: { force: o.force } } : { hook: { force: o.force } },
       syncOptions: o.syncOptions && { items: o.syncOptions },
+      retryStrategy: retryOf(o.retries),
       resources: o.resources?.map(({ group, kind, namespace, name }) => ({ group, kind, namespace, name })),
     }),
   terminate: (id: AppName) => change<object>("DELETE", `${app(id)}/operation`, {}, { appNamespace: id.namespace }),

@@ -1,15 +1,18 @@
 // Calls about one object of an Application: its events, its logs, and what can be done with it.
 
-import { app, type AppName, change, get, type Query, stream } from "./client";
+import { app, type AppName, change, get, type Query, stream, url } from "./client";
 import type { PlanSource } from "../model/plan";
-import type { Event, LogLine, ResourceAction, ResourceDiff, ResourceRef } from "./types";
+import type { DeepLink, Event, LogLine, ResourceAction, ResourceDiff, ResourceRef } from "./types";
 
 export interface LogsWanted {
   container: string;
   previous: boolean;
   follow: boolean;
   filter: string;
+  matchCase: boolean;
   lines: number;
+  /** Only those of so many seconds; 0: all. */
+  since: number;
 }
 
 const named = (id: AppName, r: ResourceRef): Query => ({
@@ -32,27 +35,43 @@ export function logsQuery(id: AppName, r: ResourceRef, wanted: LogsWanted): Quer
     previous: wanted.previous ? "true" : undefined,
     follow: wanted.follow ? "true" : undefined,
     filter: wanted.filter,
-    tailLines: String(wanted.lines),
+    matchCase: wanted.matchCase && wanted.filter ? "true" : undefined,
+    sinceSeconds: wanted.since ? String(wanted.since) : undefined,
+    tailLines: wanted.lines ? String(wanted.lines) : undefined,
   };
+}
+
+/** The address of a file with the lines that there are now. */
+export const logsFile = (id: AppName, r: ResourceRef, wanted: LogsWanted) =>
+  url(`${app(id)}/logs`, { ...logsQuery(id, r, { ...wanted, follow: false }), download: "true" });
+
+/** Of an Application with a list of sources: one for each. */
+export type Revision = string | readonly string[];
+
+/** Positions begin at 1. A source without a revision stays at its own. */
+function atRevision(revision: Revision): Query {
+  if (typeof revision === "string") return { revision };
+  const known = revision.flatMap((one, n) => (one ? [[one, String(n + 1)] as const] : []));
+  return { revisions: known.map(([one]) => one), sourcePositions: known.map(([, position]) => position) };
 }
 
 /** Which manifests a plan needs. */
 export interface PlanWanted {
-  /** The revision to sync; empty: the Application's own. */
-  revision: string;
-  /** The revision that was compared; empty: the manifests to sync are taken for the compared ones. */
-  compared: string;
+  /** The revision to sync, or those of several sources; empty: the Application's own. */
+  revision: Revision;
+  /** What was compared; empty: the manifests to sync are taken for the compared ones. */
+  compared: Revision;
   /** What a hydrator renders is not what is synced. */
   hydrated: boolean;
 }
 
 export const resources = {
   plan: async (id: AppName, { revision, compared, hydrated }: PlanWanted, signal?: AbortSignal): Promise<PlanSource> => {
-    const manifests = async (revision: string) =>
-      (await get<{ manifests?: string[] | null }>(`${app(id)}/manifests`, { appNamespace: id.namespace, revision }, signal)).manifests ?? [];
+    const manifests = async (revision: Revision) =>
+      (await get<{ manifests?: string[] | null }>(`${app(id)}/manifests`, { appNamespace: id.namespace, ...atRevision(revision) }, signal)).manifests ?? [];
     const [managed, old, wanted] = await Promise.all([
       get<{ items?: ResourceDiff[] | null }>(`${app(id)}/managed-resources`, { appNamespace: id.namespace }, signal),
-      compared && !hydrated ? manifests(compared) : undefined,
+      compared.length > 0 && !hydrated ? manifests(compared) : undefined,
       hydrated ? undefined : manifests(revision),
     ]);
     return { managed: managed.items ?? [], compared: old, wanted };
@@ -62,12 +81,22 @@ export const resources = {
     const of = r && { resourceNamespace: r.namespace, resourceName: r.name, resourceUID: r.uid };
     return (await get<{ items?: Event[] | null }>(`${app(id)}/events`, { appNamespace: id.namespace, ...of }, signal)).items ?? [];
   },
+  /** Without an object: those of the Application itself. */
+  links: async (id: AppName, r?: ResourceRef, signal?: AbortSignal) => {
+    const found = r
+      ? get<{ items?: DeepLink[] | null }>(`${app(id)}/resource/links`, named(id, r), signal)
+      : get<{ items?: DeepLink[] | null }>(`${app(id)}/links`, { namespace: id.namespace }, signal);
+    return (await found).items ?? [];
+  },
   logs: (id: AppName, r: ResourceRef, wanted: LogsWanted, signal: AbortSignal, on: { open: () => void; message: (line: LogLine) => void }) =>
     stream<LogLine>(`${app(id)}/logs`, logsQuery(id, r, wanted), signal, on),
   actions: async (id: AppName, r: ResourceRef, signal?: AbortSignal) =>
     (await get<{ actions?: ResourceAction[] | null }>(`${app(id)}/resource/actions`, named(id, r), signal)).actions ?? [],
   run: (id: AppName, r: ResourceRef, action: string, parameters: { name: string; value: string }[]) =>
     change<object>("POST", `${app(id)}/resource/actions/v2`, { ...named(id, r), action, resourceActionParameters: parameters }),
+  /** A merge patch. */
+  patch: (id: AppName, r: ResourceRef, patch: string) =>
+    change<{ manifest?: string }>("POST", `${app(id)}/resource`, patch, { ...named(id, r), patchType: "application/merge-patch+json" }),
   remove: (id: AppName, r: ResourceRef, how: { force: boolean; orphan: boolean }) =>
     change<object>("DELETE", `${app(id)}/resource`, {}, { ...named(id, r), force: String(how.force), orphan: String(how.orphan) }),
 };

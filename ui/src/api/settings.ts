@@ -2,7 +2,7 @@
 
 import type { AppDetails } from "../model/parameters";
 import { change, get } from "./client";
-import type { Application, ObjectMeta, Source } from "./types";
+import type { Application, Event, ObjectMeta, Source } from "./types";
 
 export interface GroupKind {
   group?: string;
@@ -219,6 +219,7 @@ export const manage = {
   removeCluster: ({ server }: Cluster) => change<object>("DELETE", at(CLUSTERS, server)),
   invalidate: ({ server }: Cluster) => change<Cluster>("POST", `${at(CLUSTERS, server)}/invalidate-cache`),
   project: (name: string, signal?: AbortSignal) => get<Project>(at(PROJECTS, name), {}, signal),
+  projectEvents: async (name: string, signal?: AbortSignal) => (await get<{ items?: Event[] | null }>(at(PROJECTS, name, "events"), {}, signal)).items ?? [],
   createProject: (project: Project) => change<Project>("POST", PROJECTS, { project }),
   changeProject: (project: Project) => change<Project>("PUT", at(PROJECTS, project.metadata.name), { project }),
   removeProject: (name: string) => change<object>("DELETE", at(PROJECTS, name)),

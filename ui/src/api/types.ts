@@ -3,6 +3,7 @@
 export interface ObjectMeta {
   name: string;
   namespace?: string;
+  uid?: string;
   resourceVersion?: string;
   labels?: Record<string, string>;
   annotations?: Record<string, string>;
@@ -223,7 +224,14 @@ export interface ResourceNode extends ResourceRef {
   images?: string[];
   health?: { status?: string; message?: string };
   createdAt?: string;
-  networkingInfo?: { externalURLs?: string[] };
+  networkingInfo?: {
+    externalURLs?: string[];
+    /** What it sends requests to: by name, or by labels. */
+    targetRefs?: ResourceRef[];
+    targetLabels?: Record<string, string>;
+    labels?: Record<string, string>;
+    ingress?: { hostname?: string; ip?: string }[];
+  };
 }
 
 export interface ApplicationTree {
@@ -272,4 +280,11 @@ export interface ResourceAction {
   displayName?: string;
   disabled?: boolean;
   params?: { name: string }[];
+}
+
+/** A link that the server makes of its settings (`application.links`, `resource.links`). */
+export interface DeepLink {
+  title?: string;
+  url?: string;
+  description?: string;
 }

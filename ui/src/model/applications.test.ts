@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { Application } from "../api/types";
 import { matches, sorted, sourcesOf } from "./applications";
 
@@ -8,22 +8,15 @@ const app = (name: string, version: number, health = "Healthy"): Application => 
   status: { sync: { status: "Synced" }, health: { status: health } },
 });
 
-describe("the filter", () => {
-  const all = { text: "", sync: "", health: "", project: "" };
-  it.each([
-    [{ ...all }, true],
-    [{ ...all, text: "SHOP deploy" }, true],
-    [{ ...all, text: "shop nowhere" }, false],
-    [{ ...all, health: "Degraded" }, false],
-    [{ ...all, sync: "Synced", health: "Healthy" }, true],
-    [{ ...all, project: "default" }, true],
-    [{ ...all, project: "team" }, false],
-    [{ ...all, text: "tier=web" }, true],
-  ])("%j", (filter, want) => {
-    const one = app("a", 1);
-    one.metadata.labels = { tier: "web" };
-    expect(matches(one, filter)).toBe(want);
-  });
+it.each([
+  ["", true],
+  ["SHOP deploy", true],
+  ["shop nowhere", false],
+  ["tier=web", true],
+])("the words %j are found: %s", (words, want) => {
+  const one = app("a", 1);
+  one.metadata.labels = { tier: "web" };
+  expect(matches(one, words)).toBe(want);
 });
 
 it("orders by name, by what is worst, and by the last sync", () => {
@@ -38,5 +31,5 @@ it("has the sources of a hydrated one where it is rendered from", () => {
   const drySource = { repoURL: "https://git.example.org/dry.git", path: "src", targetRevision: "main" };
   const hydrated: Application = { metadata: { name: "h" }, spec: { sourceHydrator: { drySource, syncSource: { targetBranch: "env/dev", path: "apps/h" } } } };
   expect(sourcesOf(hydrated)).toEqual([drySource]);
-  expect(matches(hydrated, { text: "dry.git main", sync: "", health: "", project: "" })).toBe(true);
+  expect(matches(hydrated, "dry.git main")).toBe(true);
 });

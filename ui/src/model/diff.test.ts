@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { diffLines, fold } from "./diff";
+import { diffLines, fold, pairs } from "./diff";
 
 const SIGN = { same: " ", added: "+", removed: "-" };
 const show = (a: string, b: string) => diffLines(a, b).map((l) => SIGN[l.kind] + l.text);
@@ -33,4 +33,17 @@ it("folds what is far from changes", () => {
   const a = Array.from({ length: 20 }, (_, i) => `line ${i}`);
   const hunks = fold(diffLines(a.join("\n"), a.with(10, "changed").join("\n")), 2);
   expect(hunks.map((h) => ("folded" in h ? h.folded : h.lines.length))).toEqual([8, 6, 7]);
+});
+
+it("puts what is removed beside what is added in its place, and loses no line", () => {
+  const [a, b] = ["same\none\ntwo\nlast", "same\n1\nlast\nmore"];
+  const found = pairs(diffLines(a, b));
+  expect(found.map((pair) => [pair.old?.text, pair.new?.text])).toEqual([
+    ["same", "same"],
+    ["one", "1"],
+    ["two", undefined],
+    ["last", "last"],
+    [undefined, "more"],
+  ]);
+  expect(found.map((pair) => [pair.old?.old, pair.new?.new])).toEqual([[1, 1], [2, 2], [3, undefined], [4, 3], [undefined, 4]]);
 });

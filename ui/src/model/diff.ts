@@ -85,3 +85,28 @@ export function fold(lines: DiffLine[], context = 3): Hunk[] {
   });
   return hunks;
 }
+
+export interface Pair {
+  old: DiffLine | undefined;
+  new: DiffLine | undefined;
+}
+
+/** Both texts side by side: what is removed stands beside what is added in its place. */
+export function pairs(lines: readonly DiffLine[]): Pair[] {
+  const found: Pair[] = [];
+  let [removed, added]: [DiffLine[], DiffLine[]] = [[], []];
+  const flush = () => {
+    for (let n = 0; n < Math.max(removed.length, added.length); n++) found.push({ old: removed[n], new: added[n] });
+    [removed, added] = [[], []];
+  };
+  for (const line of lines) {
+    if (line.kind === "removed") removed.push(line);
+    else if (line.kind === "added") added.push(line);
+    else {
+      flush();
+      found.push({ old: line, new: line });
+    }
+  }
+  flush();
+  return found;
+}

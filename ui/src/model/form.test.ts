@@ -28,8 +28,10 @@ describe("the form of an Application", () => {
   });
   it("switches automated sync on and off", () => {
     const on = withForm(app, { ...formOf(app), automated: true });
-    expect(on.spec.syncPolicy?.automated).toEqual({ prune: true, selfHeal: false });
-    expect(withForm(on, { ...formOf(on), automated: false }).spec.syncPolicy?.automated).toBeUndefined();
+    expect(on.spec.syncPolicy?.automated).toEqual({ enabled: true, prune: true });
+    expect(withForm(on, { ...formOf(on), automated: false }).spec.syncPolicy?.automated).toEqual({ enabled: false, prune: true });
+    const short: Application = { ...app, spec: { ...app.spec, syncPolicy: { automated: { prune: true } } } };
+    expect(withForm(short, { ...formOf(short), automated: false }).spec.syncPolicy).toEqual({});
   });
   it("makes a list of several sources, and keeps one that is a list", () => {
     const form = formOf(app);

@@ -1,6 +1,6 @@
 // What is entered of an Application: the fields of the form, and what they make of one.
 
-import type { Application } from "../api/types";
+import type { Application, Source } from "../api/types";
 import { sourcesOf } from "./applications";
 import { isAutomated } from "./history";
 import { type HydratorForm, hydratorForm, withHydrator } from "./hydrator";
@@ -13,6 +13,10 @@ export interface AppForm {
   sources: SourceForm[];
   /** Undefined: the sources are synced as they are. */
   hydrator: HydratorForm | undefined;
+  /** The sources are those that a hydrator hid. */
+  unhidden?: boolean;
+  /** What was entered with a hydrator while there is none, or the other way round. */
+  aside?: { hydrator: HydratorForm | undefined; sources: SourceForm[] };
   /** An address or a name. */
   cluster: string;
   namespace: string;
@@ -54,12 +58,36 @@ export function formOf(app: Application): AppForm {
   };
 }
 
+/** What a hydrated Application has beside its dry source. It counts again when nothing hydrates it. */
+export function hiddenSources(app: Application | undefined): Source[] {
+  if (!app?.spec.sourceHydrator) return [];
+  const { source, sources } = app.spec;
+  return sources?.length ? sources : source ? [source] : [];
+}
+
+/**
+ * The form with a hydrator, or without one. Without it the sources are those that the hydrator hid, if there are some: they are shown before
+ * they count. With it again, the sources are the dry one.
+ */
+export function hydrating(app: Application | undefined, form: AppForm, on: boolean): AppForm {
+  if (on === (form.hydrator !== undefined)) return form;
+  const { aside } = form;
+  const hydrator = on ? (aside?.hydrator ?? hydratorForm(app?.spec.sourceHydrator)) : undefined;
+  const switched = { ...form, hydrator, aside: { hydrator: form.hydrator, sources: form.sources } };
+  const hidden = hiddenSources(app);
+  if (!app || hidden.length === 0) return switched;
+  return { ...switched, sources: aside?.sources ?? (on ? sourcesOf(app) : hidden).map(sourceForm), unhidden: !on };
+}
+
+/** The sources that those in the form have been. */
+export const oldSources = (app: Application | undefined, form: AppForm): Source[] => (form.unhidden ? hiddenSources(app) : app ? sourcesOf(app) : []);
+
 /** One source stays one, and several stay a list: each has fields of its own in the API. */
 function withSources(spec: Application["spec"], app: Application | undefined, form: AppForm) {
-  const old = app ? sourcesOf(app) : [];
+  const had = app?.spec;
+  const old = oldSources(app, form);
   const wanted = form.sources.map((source) => withSource(source.at === undefined ? undefined : old[source.at], source));
   const [only] = wanted;
-  const had = app?.spec;
   if (form.hydrator && only) {
     spec.sourceHydrator = withHydrator(had?.sourceHydrator, only, form.hydrator);
     // What else is there of one that was hydrated before is not what the form shows.
@@ -68,13 +96,47 @@ function withSources(spec: Application["spec"], app: Application | undefined, fo
     delete spec.sources;
     return;
   }
-  const several = wanted.length !== 1 || Boolean(had?.sources?.length && !had.sourceHydrator);
   delete spec.sourceHydrator;
+  const wasList = Boolean(had?.sources?.length && (form.unhidden || !had.sourceHydrator));
+  if (wanted.length === 1 && !wasList) {
+    if (only) spec.source = only;
+    delete spec.sources;
+    return;
+  }
   // Beside several it counts for nothing, and no form shows it.
-  if (!several || !had?.sources?.length || had.sourceHydrator) delete spec.source;
-  delete spec.sources;
-  if (several) spec.sources = wanted;
-  else if (only) spec.source = only;
+  if (!wasList) delete spec.source;
+  spec.sources = wanted;
+}
+
+type Destination = NonNullable<Application["spec"]["destination"]>;
+
+function destinationOf(old: Destination | undefined, form: AppForm, before: AppForm | undefined): Destination {
+  const { name, server, ...others } = old ?? {};
+  const wanted: Destination = { ...others };
+  if (before && before.cluster === form.cluster) Object.assign(wanted, name !== undefined && { name }, server !== undefined && { server });
+  else if (/^https?:\/\//.test(form.cluster)) wanted.server = form.cluster;
+  else wanted.name = form.cluster;
+  if (!before || before.namespace !== form.namespace) wanted.namespace = form.namespace;
+  return wanted;
+}
+
+type Automated = NonNullable<NonNullable<Application["spec"]["syncPolicy"]>["automated"]>;
+
+/** Switched off it stays, where it says more than the form shows: what it says counts again when it is switched on. */
+function automatedOf(old: Automated | undefined, form: AppForm, before: AppForm | undefined): Automated | undefined {
+  const { enabled, prune: _prune, selfHeal: _selfHeal, ...others } = old ?? {};
+  if (!form.automated) return Object.keys(others).length > 0 || enabled !== undefined ? { ...old, enabled: false } : undefined;
+  const wanted: Automated = { ...old };
+  if (enabled !== undefined) wanted.enabled = true;
+  if (!old || before?.prune !== form.prune) wanted.prune = form.prune;
+  if (!old || before?.selfHeal !== form.selfHeal) wanted.selfHeal = form.selfHeal;
+  return wanted;
+}
+
+function syncOptionsOf(old: readonly string[], createNamespace: boolean): string[] | undefined {
+  const options = old.filter((option) => !option.startsWith("CreateNamespace="));
+  if (createNamespace) options.push(CREATE_NAMESPACE);
+  return options.length > 0 ? options : undefined;
 }
 
 /** Only what was changed in the form is changed in the Application: it has more than the form shows. */
@@ -84,21 +146,17 @@ export function withForm(app: Application | undefined, form: AppForm): Applicati
   const differs = (...keys: (keyof AppForm)[]) => !before || keys.some((key) => before[key] !== form[key]);
   if (differs("project")) spec.project = form.project;
   if (form.sources.length > 0) withSources(spec, app, form);
-  if (differs("cluster", "namespace")) {
-    const cluster = /^https?:\/\//.test(form.cluster) ? { server: form.cluster } : { name: form.cluster };
-    spec.destination = { ...cluster, namespace: form.namespace };
-  }
-  if (differs("automated", "prune", "selfHeal")) {
-    const { automated, ...others } = spec.syncPolicy ?? {};
-    const { enabled: _enabled, ...more } = automated ?? {};
-    spec.syncPolicy = form.automated ? { ...others, automated: { ...more, prune: form.prune, selfHeal: form.selfHeal } } : others;
-  }
-  if (differs("createNamespace")) {
-    const options = (spec.syncPolicy?.syncOptions ?? []).filter((option) => option !== CREATE_NAMESPACE);
-    if (form.createNamespace) options.push(CREATE_NAMESPACE);
-    spec.syncPolicy = { ...spec.syncPolicy, syncOptions: options };
-  }
+  if (differs("cluster", "namespace")) spec.destination = destinationOf(spec.destination, form, before);
+  const policy = { ...spec.syncPolicy };
+  if (differs("automated", "prune", "selfHeal")) set(policy, "automated", automatedOf(policy.automated, form, before));
+  if (differs("createNamespace")) set(policy, "syncOptions", syncOptionsOf(policy.syncOptions ?? [], form.createNamespace));
+  if (spec.syncPolicy || Object.keys(policy).length > 0) spec.syncPolicy = policy;
   return app ? { ...app, spec } : { metadata: { name: form.name }, spec };
+}
+
+function set<T extends object, K extends keyof T>(object: T, key: K, value: T[K] | undefined) {
+  if (value === undefined) delete object[key];
+  else object[key] = value;
 }
 
 /** What kubectl notes for itself, and how the control plane is asked to look again. */

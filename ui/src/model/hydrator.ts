@@ -32,7 +32,7 @@ function dryOf(source: Source): NonNullable<SourceHydrator["drySource"]> {
 
 /** Only what was changed in the form is changed. */
 export function withHydrator(hydrator: SourceHydrator | undefined, dry: Source, form: HydratorForm): SourceHydrator {
-  const wanted: SourceHydrator = { ...hydrator, drySource: dryOf(dry) };
+  const wanted: SourceHydrator = { ...hydrator, drySource: hydrator ? dry : dryOf(dry) };
   const before = hydratorForm(hydrator);
   const differs = (...keys: (keyof HydratorForm)[]) => !hydrator || keys.some((key) => before[key] !== form[key]);
   if (differs("branch", "folder", "repoURL")) {

@@ -21,6 +21,8 @@ it("finds no containers in what is no object", () => expect(containersOf("")).to
 it("names the Pods only where there are several", () => {
   expect(logsText([{ podName: "a", content: "x" }, { podName: "a" }])).toBe("x\n");
   expect(logsText([{ podName: "a", content: "x" }, { podName: "b", content: "y" }])).toBe("a x\nb y");
+  const [one, two] = [{ podName: "a", content: "x", timeStampStr: "T1" }, { podName: "b", content: "y" }];
+  expect([logsText([one], true), logsText([one, two], true)]).toEqual(["T1 x", "T1 a x\nb y"]);
 });
 
 it("knows what has Pods", () => expect([hasLogs("Pod"), hasLogs("Deployment"), hasLogs("Service")]).toEqual([true, true, false]));

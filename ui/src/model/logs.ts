@@ -32,8 +32,8 @@ export function containersOf(manifest: string): string[] {
   }
 }
 
-/** Lines as text; the names of Pods only where there are several. */
-export function logsText(lines: readonly LogLine[]): string {
+/** Lines as text; the names of Pods only where there are several, and times where they are wanted. */
+export function logsText(lines: readonly LogLine[], times = false): string {
   const several = new Set(lines.map((line) => line.podName)).size > 1;
-  return lines.map((line) => (several ? `${line.podName} ${line.content ?? ""}` : (line.content ?? ""))).join("\n");
+  return lines.map((line) => [times && line.timeStampStr, several && line.podName, line.content ?? ""].filter((part) => part !== false && part !== undefined).join(" ")).join("\n");
 }

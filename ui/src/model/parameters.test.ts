@@ -52,3 +52,11 @@ describe("the parameters of the form", () => {
     expect(withParameters(only, { ...parameterForm(only), images: "" })).toEqual({ repoURL: "r" });
   });
 });
+
+it("a parameter that is entered is not hidden by one of its name that no line can hold", () => {
+  const of = (parameters: string) => withParameters(helm, { ...parameterForm(helm), parameters }).helm?.parameters;
+  expect(of("tag=v=1\ntext=new")).toEqual([{ name: "tag", value: "v=1", forceString: true }, { name: "text", value: "new" }]);
+  // One that was there beside it changes nothing.
+  const both: Source = { repoURL: "r", helm: { parameters: [{ name: "a", value: "1" }, { name: "a", value: "one\ntwo" }] } };
+  expect(withParameters(both, { ...parameterForm(both), parameters: "a=1\nb=2" }).helm?.parameters).toEqual([{ name: "a", value: "1" }, { name: "b", value: "2" }, { name: "a", value: "one\ntwo" }]);
+});

@@ -1,6 +1,6 @@
 // What a source gives to Helm and Kustomize: how it is shown, and how it is entered as lines.
 
-import type { Source } from "../api/types";
+import type { HelmSource, Source } from "../api/types";
 
 /** What the repository offers. */
 export interface AppDetails {
@@ -96,37 +96,43 @@ export function parameterForm(source: Source | undefined): ParameterForm {
     images: (kustomize?.images ?? []).join("\n"),
     namePrefix: kustomize?.namePrefix ?? "",
     nameSuffix: kustomize?.nameSuffix ?? "",
-    commonLabels: Object.entries(kustomize?.commonLabels ?? {}).map(([name, value]) => `${name}=${value}`).join("\n"),
+    commonLabels: mapLines(kustomize?.commonLabels),
   };
 }
 
-const isSet = (value: unknown) => value !== undefined && value !== "" && Object.keys(Object(value)).length > 0;
-
-/** Without what is empty; undefined when nothing is left. */
-function filled<T extends object>(value: T): T | undefined {
-  const entries = Object.entries(value).filter(([, part]) => typeof part === "boolean" || typeof part === "number" || isSet(part));
+/** With some of its parts replaced; what is empty of them is left out, and undefined when nothing is left. */
+export function changed<T extends object>(old: T | undefined, part: Partial<T>): T | undefined {
+  const isEmpty = (value: unknown) => value === undefined || value === "" || value === false || (typeof value === "object" && value !== null && Object.keys(value).length === 0);
+  const others = Object.entries({ ...old }).filter(([key]) => !Object.hasOwn(part, key));
+  const entries = [...others, ...Object.entries(part).filter(([, value]) => !isEmpty(value))];
   return entries.length > 0 ? (Object.fromEntries(entries) as T) : undefined;
+}
+
+type HelmParameters = NonNullable<HelmSource["parameters"]>;
+
+/** A line says what there is of a parameter but whether it is a text. What no line can hold stays, unless a new line has its name. */
+function helmParameters(text: string, old: HelmParameters): HelmParameters {
+  const entered = lines(text).map((line) => {
+    const [name, value] = pair(line);
+    const named = old.filter((parameter) => parameter.name === name);
+    return named.find((was) => (was.value ?? "") === value) ?? { ...named[0], name, value };
+  });
+  // Helm takes the last one of a name: that would hide what was entered.
+  const isReplaced = ({ name }: { name: string }) => entered.some((parameter) => parameter.name === name && !old.includes(parameter));
+  return [...entered, ...old.filter((parameter) => !fits(parameter) && !isReplaced(parameter))];
 }
 
 /** Only what was changed in the form is changed in the source. */
 export function withParameters(source: Source, form: ParameterForm): Source {
   const before = parameterForm(source);
-  const differs = (...keys: (keyof ParameterForm)[]) => keys.some((key) => before[key] !== form[key]);
+  const differs = (key: keyof ParameterForm) => before[key] !== form[key];
   const wanted = { ...source };
-  if (differs("valueFiles", "parameters")) {
-    const old = source.helm?.parameters ?? [];
-    const entered = lines(form.parameters).map((line) => {
-      const [name, value] = pair(line);
-      return { ...old.find((parameter) => parameter.name === name), name, value };
-    });
-    const parameters = differs("parameters") ? [...entered, ...old.filter((parameter) => !fits(parameter))] : old;
-    const valueFiles = differs("valueFiles") ? lines(form.valueFiles) : (source.helm?.valueFiles ?? []);
-    wanted.helm = filled({ ...source.helm, valueFiles, parameters });
-  }
-  if (differs("images", "namePrefix", "nameSuffix", "commonLabels")) {
-    const { namePrefix, nameSuffix } = form;
-    wanted.kustomize = filled({ ...source.kustomize, images: lines(form.images), namePrefix, nameSuffix, commonLabels: Object.fromEntries(lines(form.commonLabels).map(pair)) });
-  }
+  if (differs("valueFiles")) wanted.helm = changed(wanted.helm, { valueFiles: lines(form.valueFiles) });
+  if (differs("parameters")) wanted.helm = changed(wanted.helm, { parameters: helmParameters(form.parameters, wanted.helm?.parameters ?? []) });
+  if (differs("images")) wanted.kustomize = changed(wanted.kustomize, { images: lines(form.images) });
+  if (differs("namePrefix")) wanted.kustomize = changed(wanted.kustomize, { namePrefix: form.namePrefix });
+  if (differs("nameSuffix")) wanted.kustomize = changed(wanted.kustomize, { nameSuffix: form.nameSuffix });
+  if (differs("commonLabels")) wanted.kustomize = changed(wanted.kustomize, { commonLabels: mapOf(form.commonLabels, wanted.kustomize?.commonLabels) });
   if (!wanted.helm) delete wanted.helm;
   if (!wanted.kustomize) delete wanted.kustomize;
   return wanted;

@@ -1,7 +1,7 @@
 // What is entered of one source of an Application, and what it makes of the source that was there.
 
-import type { Source } from "../api/types";
-import { lines, pair, type ParameterForm, parameterForm, withParameters } from "./parameters";
+import type { KustomizeSource, Source } from "../api/types";
+import { changed, lines, pair, type ParameterForm, parameterForm, withParameters } from "./parameters";
 import { patchesOf, patchRows } from "./patches";
 import { type PluginForm, pluginForm, withPlugin } from "./plugin";
 import type { Row } from "./project";
@@ -68,14 +68,6 @@ export const takesValues = (source: Source | undefined, isHelm: boolean) => isHe
 
 const count = (text: string): number | string => (/^\d+$/.test(text) ? Number(text) : text);
 
-/** With some of its parts replaced; what is empty is left out, and undefined when nothing is left. */
-function changed<T extends object>(old: T | undefined, part: Partial<T>): T | undefined {
-  const isEmpty = (value: unknown) => value === undefined || value === "" || value === false || (Array.isArray(value) && value.length === 0);
-  const others = Object.entries({ ...old }).filter(([key]) => !Object.hasOwn(part, key));
-  const entries = [...others, ...Object.entries(part).filter(([, value]) => !isEmpty(value))];
-  return entries.length > 0 ? (Object.fromEntries(entries) as T) : undefined;
-}
-
 function place(form: SourceForm): Partial<Source> {
   if (form.isChart) return { chart: form.path };
   // Others take files from it, and nothing of it is rendered.
@@ -83,15 +75,29 @@ function place(form: SourceForm): Partial<Source> {
   return { path: form.path || "." };
 }
 
+/** A count that was not changed stays as it was written: as a number or as a text. */
+function replicasOf(text: string, old: NonNullable<KustomizeSource["replicas"]>): NonNullable<KustomizeSource["replicas"]> {
+  return lines(text).map((line) => {
+    const [name, value] = pair(line);
+    return old.find((replica) => replica.name === name && String(replica.count ?? "") === value) ?? { ...old.find((replica) => replica.name === name), name, count: count(value) };
+  });
+}
+
 /** Only what was changed in the form is changed in the source: it has more than the form shows. */
 export function withSource(source: Source | undefined, form: SourceForm): Source {
   const before = sourceForm(source);
   const differs = (...keys: (keyof SourceForm)[]) => !source || keys.some((key) => before[key] !== form[key]);
   let wanted: Source = structuredClone(source ?? { repoURL: "" });
-  if (differs("repoURL", "path", "isChart", "revision", "ref")) {
-    const { path: _path, chart: _chart, ref: _ref, ...others } = wanted;
-    wanted = { ...others, repoURL: form.repoURL, ...place(form), targetRevision: form.revision || (form.isChart ? "*" : "HEAD") };
+  if (differs("repoURL")) wanted.repoURL = form.repoURL;
+  // Without a path the name decides whether anything is rendered.
+  if (differs("path", "isChart") || (differs("ref") && !form.path)) {
+    const { path: _path, chart: _chart, ...others } = wanted;
+    wanted = { ...others, ...place(form) };
+  }
+  if (differs("revision") || (differs("isChart") && !form.revision)) wanted.targetRevision = form.revision || (form.isChart ? "*" : "HEAD");
+  if (differs("ref")) {
     if (form.ref) wanted.ref = form.ref;
+    else delete wanted.ref;
   }
   const { values, releaseName, skipCrds, ignoreMissingValueFiles, recurse, include, exclude } = form;
   if (differs("values")) wanted.helm = changed(wanted.helm, { values: values.trim() ? values : "" });
@@ -99,7 +105,7 @@ export function withSource(source: Source | undefined, form: SourceForm): Source
   if (differs("skipCrds")) wanted.helm = changed(wanted.helm, { skipCrds });
   if (differs("ignoreMissingValueFiles")) wanted.helm = changed(wanted.helm, { ignoreMissingValueFiles });
   if (differs("kustomizeNamespace")) wanted.kustomize = changed(wanted.kustomize, { namespace: form.kustomizeNamespace });
-  if (differs("replicas")) wanted.kustomize = changed(wanted.kustomize, { replicas: lines(form.replicas).map(pair).map(([name, value]) => ({ name, count: count(value) })) });
+  if (differs("replicas")) wanted.kustomize = changed(wanted.kustomize, { replicas: replicasOf(form.replicas, wanted.kustomize?.replicas ?? []) });
   if (differs("components")) wanted.kustomize = changed(wanted.kustomize, { components: lines(form.components) });
   if (JSON.stringify(before.patches) !== JSON.stringify(form.patches)) wanted.kustomize = changed(wanted.kustomize, { patches: patchesOf(form.patches) });
   const plugin = withPlugin(wanted.plugin, form);
@@ -107,7 +113,7 @@ export function withSource(source: Source | undefined, form: SourceForm): Source
   if (differs("recurse")) wanted.directory = changed(wanted.directory, { recurse });
   if (differs("include")) wanted.directory = changed(wanted.directory, { include });
   if (differs("exclude")) wanted.directory = changed(wanted.directory, { exclude });
-  if (!wanted.directory) delete wanted.directory;
+  for (const tool of ["helm", "kustomize", "directory"] as const) if (!wanted[tool]) delete wanted[tool];
   return withParameters(wanted, form);
 }
 

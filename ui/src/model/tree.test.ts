@@ -95,6 +95,12 @@ describe("the filter of the tree", () => {
     expect(shown("pod p1")).toEqual({ a: [{ d: [{ rs: ["p1"] }] }] });
     expect(shown("service")).toEqual({ a: ["s"] });
   });
+  it("finds by fields, of which one of several is enough", () => {
+    expect(shown("kind:Service kind:ReplicaSet")).toEqual({ a: [{ d: [{ rs: ["p1", "p2"] }] }, "s"] });
+    expect(shown("kind:Pod health:Degraded")).toEqual({ a: [{ d: [{ rs: ["p2"] }] }] });
+    expect(shown("kind:Pod p1")).toEqual({ a: [{ d: [{ rs: ["p1"] }] }] });
+    expect(shown("kind:Po")).toEqual("a");
+  });
   it("finds what is not as it should be", () => {
     expect(shown("", true)).toEqual({ a: [{ d: [{ rs: ["p2"] }] }] });
     expect(shown("p1", true)).toEqual("a");
@@ -103,4 +109,12 @@ describe("the filter of the tree", () => {
     expect(filterTree(root, { text: " ", problems: false })).toBe(root);
     expect(countNodes(root)).toBe(6);
   });
+});
+
+it("has orphans where they are wanted, after all else", () => {
+  const tree = { nodes: [node("Service", "z")], orphanedNodes: [node("ConfigMap", "left"), node("ReplicaSet", "o"), node("Pod", "p", ["ReplicaSet", "o"])] };
+  expect(outline(buildTree(app([]), tree))).toEqual({ a: ["z"] });
+  const shown = buildTree(app([]), tree, true);
+  expect(outline(shown)).toEqual({ a: ["z", "left", { o: ["p"] }] });
+  expect(shown.children.map(({ orphaned }) => orphaned)).toEqual([false, true, true]);
 });

@@ -15,6 +15,8 @@ export interface TreeNode {
   wave: number | undefined;
   hook: boolean;
   requiresPruning: boolean;
+  /** It is in the Application's namespace, and belongs to none. */
+  orphaned: boolean;
   children: TreeNode[];
 }
 
@@ -32,6 +34,7 @@ function bare(ref: ResourceRef): TreeNode {
     wave: undefined,
     hook: false,
     requiresPruning: false,
+    orphaned: false,
     children: [],
   };
 }
@@ -39,15 +42,18 @@ function bare(ref: ResourceRef): TreeNode {
 /** What keeps a resource from being healthy, if that is known to be an object that it owns. */
 const reason = (live: ResourceNode) => live.info?.find((item) => item.name === "Reason")?.value;
 
-/** The tree below the Application. Nodes whose owner is not in the tree hang directly below it. */
-export function buildTree(app: Application, tree: ApplicationTree | undefined): TreeNode {
+/** The tree below the Application. Nodes whose owner is not in the tree hang directly below it; so do orphans, where they are wanted. */
+export function buildTree(app: Application, tree: ApplicationTree | undefined, orphans = false): TreeNode {
   const nodes = new Map<string, TreeNode>();
   const byUid = new Map<string, TreeNode>();
-  for (const live of tree?.nodes ?? []) {
-    const node = { ...bare(live), live, health: live.health?.status, healthMessage: reason(live) ?? live.health?.message };
+  const take = (live: ResourceNode, orphaned: boolean) => {
+    const node = { ...bare(live), live, health: live.health?.status, healthMessage: reason(live) ?? live.health?.message, orphaned };
+    if (orphaned && nodes.has(node.key)) return;
     nodes.set(node.key, node);
     if (live.uid) byUid.set(live.uid, node);
-  }
+  };
+  for (const live of tree?.nodes ?? []) take(live, false);
+  if (orphans) for (const live of tree?.orphanedNodes ?? []) take(live, true);
   for (const state of app.status?.resources ?? []) {
     const key = refKey(state);
     const node = nodes.get(key) ?? bare(state);
@@ -84,7 +90,7 @@ function isAbove(node: TreeNode, other: TreeNode, parents: Map<TreeNode, TreeNod
 }
 
 function compare(a: TreeNode, b: TreeNode): number {
-  const order = (a.wave ?? 0) - (b.wave ?? 0) || a.ref.kind.localeCompare(b.ref.kind);
+  const order = Number(a.orphaned) - Number(b.orphaned) || (a.wave ?? 0) - (b.wave ?? 0) || a.ref.kind.localeCompare(b.ref.kind);
   // The newest ReplicaSet or Pod first: it is the one that matters.
   const newest = a.live?.createdAt && b.live?.createdAt && a.live.parentRefs ? b.live.createdAt.localeCompare(a.live.createdAt) : 0;
   return order || newest || a.key.localeCompare(b.key);
@@ -104,13 +110,24 @@ export interface TreeFilter {
 const isProblem = ({ sync, health, requiresPruning }: TreeNode) =>
   requiresPruning || (sync !== undefined && sync !== "Synced") || (health !== undefined && health !== "Healthy");
 
+/** A word such as `kind:pod`. Of several with the same field one is enough. */
+function fieldIn(word: string): { field: string; value: string } | undefined {
+  const [, field, value] = /^(kind|name|namespace|sync|health):(.+)$/.exec(word) ?? [];
+  return field && value ? { field, value } : undefined;
+}
+
 /** What matches, with what it hangs on and what hangs on it. The Application itself always stays. */
 export function filterTree(root: TreeNode, filter: TreeFilter): TreeNode {
-  const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
-  if (words.length === 0 && !filter.problems) return root;
+  const all = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
+  if (all.length === 0 && !filter.problems) return root;
+  const words = all.filter((word) => !fieldIn(word));
+  const fields = all.map(fieldIn).filter((found) => found !== undefined);
   const matches = (node: TreeNode) => {
-    const text = [node.ref.kind, node.ref.name, node.ref.namespace, node.sync, node.health].join("\n").toLowerCase();
-    return words.every((word) => text.includes(word)) && (!filter.problems || isProblem(node));
+    const has: Record<string, string | undefined> = { kind: node.ref.kind, name: node.ref.name, namespace: node.ref.namespace, sync: node.sync, health: node.health };
+    const text = Object.values(has).join("\n").toLowerCase();
+    const fits = ({ field, value }: { field: string; value: string }) => has[field]?.toLowerCase() === value;
+    const isOne = fields.every(({ field }) => fields.some((wanted) => wanted.field === field && fits(wanted)));
+    return words.every((word) => text.includes(word)) && isOne && (!filter.problems || isProblem(node));
   };
   const kept = (node: TreeNode): TreeNode | undefined => {
     if (matches(node) && !filter.problems) return node;
@@ -136,6 +153,8 @@ export interface Placed {
   x: number;
   y: number;
 }
+
+type Point = Pick<Placed, "x" | "y">;
 
 export interface Layout {
   nodes: Placed[];
@@ -166,7 +185,7 @@ export function layout(root: TreeNode, size: Size): Layout {
 }
 
 /** The line from a parent's right side to a child's left side, with rounded corners. */
-export function edge(from: Placed, to: Placed, size: Size): string {
+export function edge(from: Point, to: Point, size: Size): string {
   const [x1, y1] = [from.x + size.width, from.y + size.height / 2];
   const [x2, y2] = [to.x, to.y + size.height / 2];
   if (Math.abs(y2 - y1) < 0.5) return `M${x1} ${y1}H${x2}`;

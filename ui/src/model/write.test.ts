@@ -18,6 +18,7 @@ describe("changedParts", () => {
     ["the version", app({ annotations: { a: "1", b: "2" } }, "1.1.0"), ["source", "spec"]],
     ["an annotation", app({ annotations: { a: "1", b: "3" } }), ["annotations"]],
     ["a label", app({ labels: { team: "x" }, annotations: { a: "1", b: "2" } }), ["labels"]],
+    ["a finalizer", app({ finalizers: ["resources-finalizer.argocd.argoproj.io"], annotations: { a: "1", b: "2" } }), ["finalizers"]],
   ])("%s", (_, now, want) => expect(changedParts(before, now)).toEqual(want));
 });
 

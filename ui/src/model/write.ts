@@ -12,7 +12,7 @@ const notes = ({ annotations }: ObjectMeta) => Object.entries(annotations ?? {})
 
 /** What users enter of an Application, part by part. */
 const entered = ({ metadata, spec }: Application): Record<string, unknown> => {
-  return { source: spec.source, sources: spec.sources, spec, labels: metadata.labels ?? {}, annotations: notes(metadata) };
+  return { source: spec.source, sources: spec.sources, spec, labels: metadata.labels ?? {}, annotations: notes(metadata), finalizers: metadata.finalizers ?? [] };
 };
 
 /** What users changed; the status changes all the time. */

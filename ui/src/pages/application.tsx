@@ -12,7 +12,11 @@ import { safeUrl, shortRepo } from "../model/url";
 import { Actions } from "../parts/app-actions";
 import { Details } from "../parts/details";
 import { HydratorTile } from "../parts/hydrator";
+import { Links } from "../parts/links";
+import { NetworkView } from "../parts/network";
+import { type NodeDeed, NodeDeedDialog, NodeMenu } from "../parts/node-menu";
 import { Panel } from "../parts/panel";
+import { Pods } from "../parts/pods";
 import { Empty, Failure, LiveDot } from "../parts/shell";
 import { Badge } from "../parts/status";
 import { TreeList, TreeView } from "../parts/tree";
@@ -59,15 +63,23 @@ export function ApplicationPage({ id }: { id: AppName }) {
   const now = useNow();
   const wide = useMedia("(min-width: 760px)");
   const selected = useQuery("node") || undefined;
-  const [text, problems] = [useQuery("res"), useQuery("problems") !== ""];
-  const root = useMemo(() => app && buildTree(app, tree), [app, tree]);
+  const [text, problems, orphaned] = [useQuery("res"), useQuery("problems") !== "", useQuery("orphaned") === "true"];
+  const root = useMemo(() => app && buildTree(app, tree, orphaned), [app, tree, orphaned]);
   const filtered = useMemo(() => root && filterTree(root, { text, problems }), [root, text, problems]);
   const close = useCallback(() => {
     // Where one was before the panel opened.
-    document.querySelector<HTMLElement>(".node[aria-pressed=true]")?.focus();
-    setQuery({ node: "", tab: "" });
+    document.querySelector<HTMLElement>(":is(.node, .pod, .pod-group-name)[aria-pressed=true]")?.focus();
+    setQuery({ node: "", tab: "", container: "" });
   }, []);
-  const select = useCallback((key: string) => setQuery({ node: key === selected || key === "application" ? "" : key, tab: "" }), [selected]);
+  const select = useCallback((key: string) => setQuery({ node: key === selected || key === "application" ? "" : key, tab: "", container: "" }), [selected]);
+  const [deed, setDeed] = useState<NodeDeed>();
+  const { name, namespace } = id;
+  const menu = useMemo(() => {
+    // The same for all nodes, so that none is drawn again without need.
+    const app = { name, namespace };
+    return (node: TreeNode) => <NodeMenu app={app} node={node} open={openNode} ask={setDeed} />;
+  }, [name, namespace]);
+  const drawn = drawnOf(useQuery("tree"));
   if (deleted || error?.status === 404)
     return (
       <Empty title={deleted ? `${id.name} was deleted` : `There is no Application ${id.name}`}>
@@ -84,27 +96,65 @@ export function ApplicationPage({ id }: { id: AppName }) {
       </div>
     );
   const node = selected ? find(root, selected) : undefined;
-  const shape = { root: filtered, now, selected, onSelect: select };
+  const shape = { root: filtered, now, selected, onSelect: select, menu };
   return (
     <div className={`page page-app${node ? " with-panel" : ""}`}>
       <Header app={app} id={id} now={now} why={root.healthMessage} live={<LiveDot connection={connection === "live" ? treeConnection : connection} error={error ?? treeError} />} />
       <Conditions app={app} />
       <Unreadable tree={tree} />
-      <TreeTools filter={{ text, problems }} all={countNodes(root) - 1} shown={countNodes(filtered) - 1} />
-      <section aria-label="Resources">{wide ? <TreeView {...shape} /> : <TreeList {...shape} />}</section>
+      <TreeTools filter={{ text, problems }} all={countNodes(root) - 1} shown={countNodes(filtered) - 1} orphans={tree?.orphanedNodes?.length ?? 0} orphaned={orphaned} drawn={drawn} wide={wide} />
+      <section aria-label="Resources">
+        {drawn === "pods" ? <Pods root={filtered} selected={selected} onSelect={select} /> : drawn === "network" ? <NetworkView {...shape} /> : wide && drawn === "tree" ? <TreeView {...shape} /> : <TreeList {...shape} />}
+      </section>
       <Details app={app} id={id} now={now} />
+      {deed && <NodeDeedDialog app={app} id={id} deed={deed} onClose={() => setDeed(undefined)} />}
       {node && <Panel key={node.key} app={id} of={app} node={node} now={now} onClose={close} />}
     </div>
   );
 }
 
+const openNode = (node: string, tab: string) => setQuery({ node, tab, container: "" });
+
+const DRAWN = { tree: "Tree", list: "List", pods: "Pods", network: "Network" } as const;
+type Drawn = keyof typeof DRAWN;
+
+const drawnOf = (asked: string): Drawn => (Object.hasOwn(DRAWN, asked) ? (asked as Drawn) : "tree");
+
 /** So many resources can be overlooked without a filter. */
 const FEW = 8;
 
-function TreeTools({ filter, all, shown }: { filter: TreeFilter; all: number; shown: number }) {
-  if (all <= FEW && !filter.text && !filter.problems) return null;
+interface ToolsProps {
+  filter: TreeFilter;
+  all: number;
+  shown: number;
+  /** How many there are. */
+  orphans: number;
+  /** Whether they are shown. */
+  orphaned: boolean;
+  drawn: Drawn;
+  /** Where there is little room, the tree is a list. */
+  wide: boolean;
+}
+
+function TreeTools(p: ToolsProps) {
+  const { filter, all, orphans } = p;
   return (
-    <div className="tools tree-tools" role="search" aria-label="Filter resources">
+    <div className="tools tree-tools">
+      <div className="views" role="group" aria-label="How the resources are shown">
+        {(Object.entries(DRAWN) as [Drawn, string][]).filter(([name]) => p.wide || name !== "list").map(([name, title]) => (
+          <button key={name} type="button" className="small" data-view={name} aria-pressed={name === p.drawn} onClick={() => setQuery({ tree: name === "tree" ? "" : name })}>
+            {title}
+          </button>
+        ))}
+      </div>
+      {(all > FEW || filter.text || filter.problems || orphans > 0) && <TreeFilters {...p} />}
+    </div>
+  );
+}
+
+function TreeFilters({ filter, all, shown, orphans, orphaned }: ToolsProps) {
+  return (
+    <div className="tools" role="search" aria-label="Filter resources">
       <input
         type="search"
         aria-label="Filter resources by kind, name, namespace or state"
@@ -115,6 +165,11 @@ function TreeTools({ filter, all, shown }: { filter: TreeFilter; all: number; sh
       <label className="inline">
         <input type="checkbox" checked={filter.problems} onChange={(e) => setQuery({ problems: e.target.checked ? "1" : "" })} /> Only problems
       </label>
+      {(orphans > 0 || orphaned) && (
+        <label className="inline">
+          <input type="checkbox" checked={orphaned} onChange={(e) => setQuery({ orphaned: e.target.checked ? "true" : "" })} /> {orphans} orphaned
+        </label>
+      )}
       <span className="dim" role="status">
         {shown < all ? `${shown} of ${all}` : all} resources
       </span>
@@ -198,6 +253,7 @@ function Header({ app, id, now, why, live }: HeaderProps) {
           <dd className="small">{spec.syncPolicy?.automated && spec.syncPolicy.automated.enabled !== false ? "automatic" : "by hand"}</dd>
         </div>
       </dl>
+      <Links app={id} known={status?.summary?.externalURLs} />
     </div>
   );
 }

@@ -1,21 +1,31 @@
 // All Applications, live.
 
-import { useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
+import { useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import { follower } from "../api/applications";
+import { api } from "../api/client";
 import { useStream } from "../api/live";
 import type { Application } from "../api/types";
 import { useNow, useTitle } from "../hooks";
-import { type Applications, count, healthOf, keyOf, matches, type Order, ORDERS, sorted, sourcesOf, syncedAt, syncOf } from "../model/applications";
-import { ago, exact, shortRevision } from "../model/time";
-import { safeUrl, shortRepo } from "../model/url";
+import { keep, kept, useKept } from "../kept";
+import { type Applications, count, healthOf, keyOf, matches, type Order, ORDERS, sorted, syncOf } from "../model/applications";
+import { chosenIn, FACETS, ignoredIn, isChosen, queryOf, toggled } from "../model/facets";
+import { NO_PICKS, pickOf, stillShown, withPick } from "../model/picks";
+import { favouritesIn, type View, viewOf, VIEWS, withFavourite } from "../model/views";
 import { AppDialog } from "../parts/app-dialog";
-import { Empty, Failure, LiveDot } from "../parts/shell";
-import { Badge, StateIcon, toneOf } from "../parts/status";
-import { applicationPath, Link, setQuery, useQuery } from "../router";
+import { type Command, idOf } from "../parts/app-menu";
+import { Row } from "../parts/app-row";
+import { Tile } from "../parts/app-tile";
+import { BulkDialog, BulkTools, type Deed } from "../parts/bulk";
+import { Chunks } from "../parts/chunks";
+import { Facets } from "../parts/facets";
+import { Empty, Failure, LiveDot, useToast } from "../parts/shell";
+import { StateIcon, toneOf } from "../parts/status";
+import { Summary } from "../parts/summary";
+import { setQuery, useAddress, useQuery } from "../router";
 
 const SYNC = ["Synced", "OutOfSync", "Unknown"];
 const HEALTH = ["Healthy", "Progressing", "Degraded", "Suspended", "Missing", "Unknown"];
-const STEP = 200;
+const ORDERS_OF = { sync: SYNC, health: HEALTH };
 
 function useApplications() {
   const [apps, setApps] = useState<Applications>();
@@ -23,22 +33,80 @@ function useApplications() {
   return { apps, ...useStream("applications", open) };
 }
 
+/** Those that are chosen to do something with. What the filter hides is not among them, and another filter begins with none. */
+function usePicked(shown: readonly Application[], filter: string) {
+  const [picks, setPicks] = useState(NO_PICKS);
+  useEffect(() => setPicks(NO_PICKS), [filter]);
+  useEffect(() => setPicks((now) => stillShown(now, shown)), [shown]);
+  const pick = useCallback((app: Application) => setPicks((now) => withPick(now, app)), []);
+  const picked = useMemo(() => (picks.size > 0 ? shown.filter((app) => picks.has(pickOf(app))) : []), [picks, shown]);
+  const pickAll = () => setPicks(new Set(shown.map(pickOf)));
+  const pickNone = () => setPicks(NO_PICKS);
+  return { picks, picked, pick, pickAll, pickNone };
+}
+
+interface Asking {
+  deed: Deed;
+  apps: readonly Application[];
+}
+
+/** What one row asks for. A refresh needs no question. */
+function useCommands(ask: (asking: Asking) => void) {
+  const toast = useToast();
+  return useCallback(
+    (command: Command, app: Application) => {
+      const { name } = app.metadata;
+      if (command === "favourite") return keep("favourites", withFavourite(kept("favourites"), app));
+      if (command === "sync" || command === "delete") return ask({ deed: command, apps: [app] });
+      api.refresh(idOf(app), command === "hard" ? "hard" : "normal").then(
+        () => toast(`${name} is refreshed`),
+        (e: unknown) => toast(`${name}: ${e instanceof Error ? e.message : String(e)}`, true),
+      );
+    },
+    [ask, toast],
+  );
+}
+
+/** Which way of drawing was chosen, here or the last time. */
+function useView(): [View, (view: View) => void] {
+  const view = viewOf(useQuery("view"), useKept("view"));
+  const choose = (view: View) => {
+    keep("view", view);
+    setQuery({ view });
+  };
+  return [view, choose];
+}
+
 export function ListPage() {
   useTitle("Applications");
   const { apps, connection, error } = useApplications();
-  const [text, sync, health, project] = [useQuery("search"), useQuery("sync"), useQuery("health"), useQuery("proj")];
+  const { search } = new URL(useAddress(), location.origin);
+  const chosen = useMemo(() => chosenIn(search), [search]);
+  const text = useQuery("search");
   const wanted = useQuery("sort");
-  const order = (wanted in ORDERS ? wanted : "") as Order;
-  const [limit, setLimit] = useState(STEP);
+  const order = (Object.hasOwn(ORDERS, wanted) ? wanted : "") as Order;
   const [creating, setCreating] = useState(false);
+  const [asking, setAsking] = useState<Asking>();
+  const act = useCommands(setAsking);
+  const [view, chooseView] = useView();
+  const marked = useKept("favourites");
+  const favourites = useMemo(() => favouritesIn(marked), [marked]);
+  const onlyFavourites = useQuery("showFavorites") === "true";
   const input = useRef<HTMLInputElement>(null);
   useSlash(input);
   const words = useDeferredValue(text);
   const now = useNow();
   const all = useMemo(() => sorted(apps?.values() ?? [], order), [apps, order]);
-  const shown = useMemo(() => all.filter((app) => matches(app, { text: words, sync, health, project })), [all, words, sync, health, project]);
-  const projects = useMemo(() => [...new Set(all.map((app) => app.spec.project ?? "").filter(Boolean))].sort(), [all]);
-  const clear = () => setQuery({ search: "", sync: "", health: "", proj: "" });
+  const shown = useMemo(() => all.filter((app) => (!onlyFavourites || favourites.has(keyOf(app))) && isChosen(app, chosen) && matches(app, words)), [all, words, chosen, onlyFavourites, favourites]);
+  const filter = useMemo(() => JSON.stringify([words, chosen, onlyFavourites]), [words, chosen, onlyFavourites]);
+  const { picks, picked, pick, pickAll, pickNone } = usePicked(shown, filter);
+  const ignored = useMemo(() => ignoredIn(search), [search]);
+  const clear = () => setQuery({ search: "", showFavorites: "", ...Object.fromEntries(Object.keys(FACETS).map((facet) => [facet, ""])) });
+  const states = (facet: "sync" | "health") => ({ chosen: chosen[facet] ?? [], choose: (word: string) => setQuery({ [facet]: queryOf(toggled(chosen[facet], word)) }) });
+  const rowOf = (app: Application, position: number) => {
+    const key = keyOf(app);
+    return { app, now, picked: picks.has(pickOf(app)), pick, position, total: shown.length, favourite: favourites.has(key), act };
+  };
   return (
     <div className="page">
       <div className="page-head">
@@ -50,23 +118,20 @@ export function ListPage() {
         )}
         <span className="grow" />
         <LiveDot connection={connection} error={error} />
+        <Views view={view} choose={chooseView} />
         <button type="button" className="primary" onClick={() => setCreating(true)}>
           New Application…
         </button>
       </div>
       {creating && <AppDialog onClose={() => setCreating(false)} />}
+      {asking && <BulkDialog {...asking} onClose={() => setAsking(undefined)} />}
       <div className="counts">
-        <Counts title="Sync" words={SYNC} counts={count(all, syncOf)} chosen={sync} choose={(sync) => setQuery({ sync })} />
-        <Counts title="Health" words={HEALTH} counts={count(all, healthOf)} chosen={health} choose={(health) => setQuery({ health })} />
+        <Counts title="Sync" words={SYNC} counts={count(all, syncOf)} {...states("sync")} />
+        <Counts title="Health" words={HEALTH} counts={count(all, healthOf)} {...states("health")} />
+        <button type="button" className="count tone-warn" data-count="favourites" aria-pressed={onlyFavourites} onClick={() => setQuery({ showFavorites: onlyFavourites ? "" : "true" })}>
+          <span aria-hidden="true">★</span> <b>{all.filter((app) => favourites.has(keyOf(app))).length}</b> Favourites
+        </button>
         <div className="find">
-          {(projects.length > 1 || project) && (
-            <select aria-label="Project" value={project} onChange={(e) => setQuery({ proj: e.target.value })}>
-              <option value="">all projects</option>
-              {(projects.includes(project) || !project ? projects : [project, ...projects]).map((name) => (
-                <option key={name}>{name}</option>
-              ))}
-            </select>
-          )}
           <select aria-label="Order" value={order} onChange={(e) => setQuery({ sort: e.target.value })}>
             {Object.entries(ORDERS).map(([value, title]) => (
               <option key={value} value={value}>
@@ -86,6 +151,7 @@ export function ListPage() {
           />
         </div>
       </div>
+      {all.length > 0 && <Facets apps={all} chosen={chosen} choose={(facet, values) => setQuery({ [facet]: queryOf(values) })} />}
       {error && !apps && <Failure error={error} what="The Applications cannot be listed." />}
       {!apps && !error && <Skeleton />}
       {apps && all.length === 0 && (
@@ -101,27 +167,44 @@ export function ListPage() {
           </button>
         </Empty>
       )}
-      {shown.length > 0 && (
+      {ignored.map((name) => (
+        <div key={name} className="notice tone-warn" role="alert">
+          <strong>The filter by {name} is not supported, so this list ignores it.</strong>
+          <span>Nothing is done with several Applications at once as long as the address has it.</span>
+          <button type="button" onClick={() => setQuery({ [name]: "" })}>
+            Remove it
+          </button>
+        </div>
+      ))}
+      {picked.length > 0 && view !== "summary" && ignored.length === 0 && <BulkTools apps={picked} total={shown.length} ask={(deed) => setAsking({ deed, apps: picked })} clear={pickNone} all={pickAll} />}
+      {shown.length > 0 && view === "summary" && <Summary apps={shown} orders={ORDERS_OF} choose={(facet, value) => setQuery({ [facet]: queryOf([value]) })} />}
+      {shown.length > 0 && view === "tiles" && <Chunks key="tiles" className="app-tiles" title="Applications" items={shown} row={(app, position) => <Tile key={keyOf(app)} {...rowOf(app, position)} />} />}
+      {shown.length > 0 && view === "list" && (
         <div className="apps">
           <div className="app-row app-titles" aria-hidden="true">
+            <span />
             <span>Application</span>
             <span>Status</span>
             <span>Source</span>
             <span>Destination</span>
             <span>Last sync</span>
+            <span />
           </div>
-          <ul aria-label="Applications">
-            {shown.slice(0, limit).map((app) => (
-              <Row key={keyOf(app)} app={app} now={now} />
-            ))}
-          </ul>
+          <Chunks title="Applications" items={shown} row={(app, position) => <Row key={keyOf(app)} {...rowOf(app, position)} />} />
         </div>
       )}
-      {shown.length > limit && (
-        <button type="button" className="more" onClick={() => setLimit(limit + STEP)}>
-          Show {Math.min(STEP, shown.length - limit)} more of {shown.length}
+    </div>
+  );
+}
+
+function Views({ view, choose }: { view: View; choose: (view: View) => void }) {
+  return (
+    <div className="views" role="group" aria-label="How they are shown">
+      {(Object.entries(VIEWS) as [View, string][]).map(([name, title]) => (
+        <button key={name} type="button" data-view={name} aria-pressed={name === view} onClick={() => choose(name)}>
+          {title}
         </button>
-      )}
+      ))}
     </div>
   );
 }
@@ -140,80 +223,25 @@ function useSlash(input: React.RefObject<HTMLInputElement | null>) {
   }, [input]);
 }
 
-function Counts(p: { title: string; words: string[]; counts: Map<string, number>; chosen: string; choose: (word: string) => void }) {
+function Counts(p: { title: string; words: string[]; counts: Map<string, number>; chosen: readonly string[]; choose: (word: string) => void }) {
   return (
     <div className="count-group" role="group" aria-label={`Filter by ${p.title.toLowerCase()}`}>
       <span className="count-title">{p.title}</span>
       {p.words
-        .filter((word) => p.counts.has(word) || p.chosen === word)
+        .filter((word) => p.counts.has(word) || p.chosen.includes(word))
         .map((word) => (
           <button
             key={word}
             type="button"
             className={`count tone-${toneOf(word)}`}
-            aria-pressed={p.chosen === word}
-            onClick={() => p.choose(p.chosen === word ? "" : word)}
+            aria-pressed={p.chosen.includes(word)}
+            onClick={() => p.choose(word)}
           >
             <StateIcon word={word} label="" />
             <b>{p.counts.get(word) ?? 0}</b> {word}
           </button>
         ))}
     </div>
-  );
-}
-
-function Row({ app, now }: { app: Application; now: number }) {
-  const { metadata, spec, status } = app;
-  const sources = sourcesOf(app);
-  const source = sources[0];
-  const phase = status?.operationState?.phase ?? "";
-  const busy = phase === "Running" || phase === "Terminating";
-  const failed = phase === "Failed" || phase === "Error";
-  const synced = syncedAt(app);
-  const destination = spec.destination?.name || spec.destination?.server || "";
-  const repo = safeUrl(source?.repoURL);
-  const path = source?.chart ?? source?.path;
-  return (
-    <li className={`app-row tone-${toneOf(healthOf(app))}`} data-app={metadata.name}>
-      <div className="app-name">
-        <Link to={applicationPath({ name: metadata.name, namespace: metadata.namespace ?? "" })} className="cover">
-          {metadata.name}
-        </Link>
-        <span className="dim">{spec.project}</span>
-      </div>
-      <div className="app-status">
-        <Badge word={syncOf(app)} />
-        <Badge word={healthOf(app)} title={status?.health?.message} />
-        {(busy || failed) && <Badge word={phase} title={status?.operationState?.message} />}
-        {metadata.deletionTimestamp && <span className="badge tone-bad">Deleting</span>}
-      </div>
-      <div className="app-source">
-        <span className="clip" title={source?.repoURL}>
-          {repo ? (
-            <a className="above" href={repo} target="_blank" rel="noreferrer">
-              {shortRepo(repo)}
-            </a>
-          ) : (
-            shortRepo(source?.repoURL ?? "")
-          )}
-        </span>
-        <span className="dim clip">
-          {path && <span>{path} · </span>}
-          {source?.targetRevision || "HEAD"}
-          {status?.sync?.revision && <code title={status.sync.revision}>{shortRevision(status.sync.revision)}</code>}
-          {sources.length > 1 && ` and ${sources.length - 1} more`}
-        </span>
-      </div>
-      <div className="app-destination">
-        <span className="clip">{spec.destination?.namespace || "–"}</span>
-        <span className="dim clip" title={destination}>
-          {destination.replace(/^https?:\/\//, "") || "–"}
-        </span>
-      </div>
-      <div className="app-time" title={exact(synced)}>
-        {synced ? ago(synced, now) : <span className="dim">never</span>}
-      </div>
-    </li>
   );
 }
 

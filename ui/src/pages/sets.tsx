@@ -1,8 +1,10 @@
 // ApplicationSets: all of them, and one with its Applications, its conditions, its events, and what it generates now.
 
-import { useCallback, useMemo, useState } from "react";
-import { api, type AppName } from "../api/client";
-import { useStream } from "../api/live";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import type { AppName } from "../api/client";
+import { type Open, useStream } from "../api/live";
+import { setChanges, type Tell } from "../api/set-changes";
+import { setFollower } from "../api/set-follower";
 import { type ApplicationSet, sets } from "../api/sets";
 import type { Application } from "../api/types";
 import { useAsked } from "../asked";
@@ -15,36 +17,30 @@ import { Copy } from "../parts/copy";
 import { EventList } from "../parts/events";
 import { DeleteSet, SetDialog } from "../parts/set-dialog";
 import { PlanList, summary } from "../parts/set-plan";
-import { Empty, Failure, LiveDot } from "../parts/shell";
+import { Empty, Failure, LiveDot, useToast } from "../parts/shell";
 import { Badge } from "../parts/status";
 import { Table } from "../parts/table";
 import { Tabs } from "../parts/tabs";
-import { applicationPath, Link, setPath, setQuery, useQuery } from "../router";
+import { applicationPath, Link, navigate, setPath, setQuery, useQuery } from "../router";
 
-/** Changes that come together are looked at together. */
-const GATHER = 200;
-/** By then the server listens: what has changed between the first look and that is seen by another one. */
-const LISTENS = 1000;
+/** Tells of every change of a set, and of its end. */
+function useChanges({ name, namespace }: AppName, { begins, changed, gone }: Tell, loaded: boolean) {
+  const open = useMemo(() => setChanges({ name, namespace }, { begins, changed, gone }), [name, namespace, begins, changed, gone]);
+  return useLive(`applicationset ${namespace}/${name}`, open, loaded);
+}
 
-/** Tells of every change of a set. */
-function useChanges(changed: () => void, loaded: boolean) {
-  const open = useCallback(
-    async (signal: AbortSignal, opened: () => void) => {
-      let timer = setTimeout(changed, LISTENS);
-      const message = () => {
-        clearTimeout(timer);
-        timer = setTimeout(changed, GATHER);
-      };
-      try {
-        await sets.watch(signal, { open: () => (opened(), message()), message });
-      } finally {
-        clearTimeout(timer);
-      }
-    },
-    [changed],
-  );
-  const { connection, error } = useStream("applicationsets", open);
-  // A stream of sets answers only when there is something to say.
+/** Back in the list, with the reason: the page of what is deleted has nothing to show. */
+function useGone(name: string) {
+  const toast = useToast();
+  return useCallback(() => {
+    toast(`The ApplicationSet ${name} was deleted`);
+    navigate("/applicationsets", true);
+  }, [name, toast]);
+}
+
+/** A stream of sets answers only when there is something to say. */
+function useLive(key: string, open: Open, loaded: boolean) {
+  const { connection, error } = useStream(key, open);
   return { connection: connection === "connecting" && loaded ? ("live" as const) : connection, error };
 }
 
@@ -52,9 +48,10 @@ const generatorsOf = (set: ApplicationSet) => (set.spec.generators ?? []).map((g
 
 export function SetsPage() {
   useTitle("ApplicationSets");
-  const { value: all, error, again } = useAsked(sets.list);
+  const [all, setAll] = useState<ApplicationSet[]>();
   const [creating, setCreating] = useState(false);
-  const { connection, error: lost } = useChanges(again, all !== undefined);
+  const open = useMemo(() => setFollower(setAll), []);
+  const { connection, error } = useLive("applicationsets", open, all !== undefined);
   const rows = all?.map((set) => {
     const { name, namespace } = set.metadata;
     const wrong = errorOf(set);
@@ -65,7 +62,7 @@ export function SetsPage() {
           {name}
         </Link>,
         <Badge key="health" word={set.status?.health?.status} title={set.status?.health?.message} />,
-        set.status?.resourcesCount ?? set.status?.resources?.length ?? 0,
+        set.status?.resourcesCount ?? 0,
         generatorsOf(set),
         set.spec.template?.spec?.project,
         wrong ? (
@@ -86,13 +83,13 @@ export function SetsPage() {
         <h1>ApplicationSets</h1>
         {rows && <span className="total">{rows.length}</span>}
         <span className="grow" />
-        <LiveDot connection={connection} error={lost} />
+        <LiveDot connection={connection} error={error} />
         <button type="button" className="primary" onClick={() => setCreating(true)}>
           New ApplicationSet…
         </button>
       </div>
       {creating && <SetDialog onClose={() => setCreating(false)} />}
-      {error && <Failure error={error} what="The ApplicationSets cannot be listed." />}
+      {!rows && error && <Failure error={error} what="The ApplicationSets cannot be listed." />}
       {!rows && !error && <div className="skeleton" role="status" aria-label="Loading" />}
       {rows?.length === 0 && (
         <Empty title="No ApplicationSets yet">
@@ -112,20 +109,35 @@ type Tab = keyof typeof TABS;
 export function SetPage({ id }: { id: AppName }) {
   useTitle(id.name);
   const { name, namespace } = id;
+  // One that is being deleted may be gone at any moment: only its Applications are asked for then.
+  const deleting = useRef<ApplicationSet>(undefined);
+  const begins = useCallback(() => (deleting.current = undefined), []);
   const ask = useCallback(
     async (signal: AbortSignal) => {
-      const [set, list] = await Promise.all([sets.one({ name, namespace }, signal), api.list(signal)]);
-      const all = (list.items ?? []).filter((app) => (app.metadata.namespace ?? "") === (set.metadata.namespace ?? ""));
+      const [set, apps] = await Promise.all([deleting.current ?? sets.one({ name, namespace }, signal), sets.applications({ name, namespace }, signal)]);
+      const all = apps.filter((app) => (app.metadata.namespace ?? "") === (set.metadata.namespace ?? ""));
+      if (set.metadata.deletionTimestamp) deleting.current = set;
       return { set, all };
     },
     [name, namespace],
   );
   const { value, error, again } = useAsked(ask);
-  const { connection, error: lost } = useChanges(again, value !== undefined);
+  const leave = useGone(name);
+  const [isGone, setGone] = useState(false);
+  const gone = useCallback(() => setGone(true), []);
+  const { connection, error: lost } = useChanges(id, { begins, changed: again, gone }, value !== undefined);
+  // It was deleted while it was asked for.
+  const isLost = value !== undefined && error?.status === 404;
+  const [asking, setAsking] = useState<"edit" | "delete">();
+  // What somebody is entering stays until it is closed.
+  const leaves = (isLost || isGone) && asking === undefined;
+  useEffect(() => {
+    if (leaves) leave();
+  }, [leaves, leave]);
   const now = useNow();
   const wanted = useQuery("view");
-  const [asking, setAsking] = useState<"edit" | "delete">();
-  if (error?.status === 404)
+  if (leaves) return null;
+  if (error?.status === 404 && !isLost)
     return (
       <Empty title={`There is no ApplicationSet ${name}`}>
         <Link to="/applicationsets">All ApplicationSets</Link>
@@ -160,6 +172,7 @@ export function SetPage({ id }: { id: AppName }) {
       </div>
       {asking === "edit" && <SetDialog set={set} onClose={() => (setAsking(undefined), again())} />}
       {asking === "delete" && <DeleteSet set={set} owned={all.filter((app) => isOwned(app, set)).length} onClose={() => setAsking(undefined)} />}
+      {isGone && <div className="notice tone-bad" role="alert">It was deleted.</div>}
       {error && <Failure error={error} what="What is shown may be old." />}
       {wrong && (
         <div className="notice tone-bad" role="alert">

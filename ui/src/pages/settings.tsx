@@ -1,15 +1,17 @@
-// Settings: projects, repositories, credentials, clusters, whom the server trusts, accounts. What one may not change, the server refuses.
+// Settings: projects, repositories, credentials, clusters, whom the server trusts, accounts, how the page looks, and what the server is. What one may not change, the server refuses.
 
 import { useTitle } from "../hooks";
 import { Tabs } from "../parts/tabs";
 import { setQuery, useQuery } from "../router";
+import { About } from "../settings/about";
 import { Accounts } from "../settings/accounts";
+import { Appearance } from "../settings/appearance";
 import { Clusters } from "../settings/clusters";
 import { OneProject, Projects } from "../settings/projects";
 import { Repositories, Templates } from "../settings/repositories";
 import { Trust } from "../settings/trust";
 
-const TABS = { projects: "Projects", repositories: "Repositories", templates: "Credential templates", clusters: "Clusters", trust: "Certificates and keys", accounts: "Accounts" };
+const TABS = { projects: "Projects", repositories: "Repositories", templates: "Credential templates", clusters: "Clusters", trust: "Certificates and keys", accounts: "Accounts", appearance: "Appearance", about: "About" };
 type Tab = keyof typeof TABS;
 
 export default function SettingsPage() {
@@ -30,6 +32,8 @@ export default function SettingsPage() {
         {shown === "clusters" && <Clusters />}
         {shown === "trust" && <Trust />}
         {shown === "accounts" && <Accounts />}
+        {shown === "appearance" && <Appearance />}
+        {shown === "about" && <About />}
       </Tabs>
     </div>
   );

@@ -1,17 +1,22 @@
 // What can be done with an Application as a whole.
 
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { api, type AppName, type Cascade, type SyncOptions } from "../api/client";
 import type { Application } from "../api/types";
 import { Rollback } from "../catalog/rollback-dialog";
 import { AppDialog } from "./app-dialog";
 import { Ask } from "./ask";
+import { setQuery } from "../router";
 import { useToast } from "./shell";
 import { SyncDialog } from "./sync-dialog";
 
 export function Actions({ app, id, phase }: { app: Application; id: AppName; phase: string | undefined }) {
   const toast = useToast();
-  const [asking, setAsking] = useState<"sync" | "delete" | "edit">();
+  const [asking, setAsking] = useState<"sync" | "delete" | "edit" | undefined>(() => (new URLSearchParams(location.search).get("ask") === "sync" ? "sync" : undefined));
+  // A link asks once.
+  useEffect(() => {
+    if (asking) setQuery({ ask: "" });
+  }, []);
   const [busy, setBusy] = useState(false);
   const run = async (done: string, call: () => Promise<unknown>) => {
     setBusy(true);
@@ -58,7 +63,7 @@ export function Actions({ app, id, phase }: { app: Application; id: AppName; pha
   );
 }
 
-const WAYS: [Cascade, string, string][] = [
+const CASCADES: [Cascade, string, string][] = [
   ["foreground", "With its resources", "Each stays until what it owns is gone"],
   ["background", "With its resources, in the background", "What a resource owns goes after it"],
   ["none", "Alone", "The resources stay in the cluster and go on"],
@@ -75,22 +80,28 @@ function Delete({ app, id, onClose }: { app: Application; id: AppName; onClose: 
   };
   return (
     <Ask title={`Delete ${name}`} confirm="Delete" danger disabled={typed !== name} act={act} onClose={onClose}>
-      <fieldset className="choices">
-        <legend>What is deleted</legend>
-        {WAYS.map(([value, title, text]) => (
-          <label key={value} className="check">
-            <input type="radio" name="cascade" value={value} checked={cascade === value} onChange={() => setCascade(value)} />
-            <span>
-              {title}
-              <small>{text}</small>
-            </span>
-          </label>
-        ))}
-      </fieldset>
+      <Cascades cascade={cascade} set={setCascade} />
       <label>
         Its name, to confirm
         <input name="confirm" placeholder={name} autoComplete="off" spellCheck={false} value={typed} onChange={(e) => setTyped(e.target.value)} />
       </label>
     </Ask>
+  );
+}
+
+export function Cascades({ cascade, set }: { cascade: Cascade; set: (cascade: Cascade) => void }) {
+  return (
+    <fieldset className="choices">
+      <legend>What is deleted</legend>
+      {CASCADES.map(([value, title, text]) => (
+        <label key={value} className="check">
+          <input type="radio" name="cascade" value={value} checked={cascade === value} onChange={() => set(value)} />
+          <span>
+            {title}
+            <small>{text}</small>
+          </span>
+        </label>
+      ))}
+    </fieldset>
   );
 }

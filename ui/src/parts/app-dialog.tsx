@@ -5,8 +5,8 @@ import { api, type AppName } from "../api/client";
 import { settings } from "../api/settings";
 import type { Application } from "../api/types";
 import { useAsked } from "../asked";
-import { type AppForm, empty, formOf, IN_CLUSTER, manifestOf, withForm } from "../model/form";
-import { canBeDry, type HydratorForm, hydratorForm } from "../model/hydrator";
+import { type AppForm, empty, formOf, hydrating, IN_CLUSTER, manifestOf, oldSources, withForm } from "../model/form";
+import { canBeDry, type HydratorForm } from "../model/hydrator";
 import { write } from "../model/write";
 import { toYaml } from "../model/yaml";
 import { applicationPath, navigate } from "../router";
@@ -58,8 +58,8 @@ export function AppDialog({ app, onClose }: Props) {
       <form onSubmit={(e) => void submit(e)}>
         <h2 id="app-title">{before ? `Edit ${before.metadata.name}` : "New Application"}</h2>
         <Fields form={form} set={set} isNew={!before} />
-        <Sources before={before} sources={form.sources} dry={form.hydrator !== undefined} change={(sources) => set({ sources })} />
-        <Hydrator form={form} set={set} />
+        <Sources old={oldSources(before, form)} before={before} sources={form.sources} dry={form.hydrator !== undefined} change={(sources) => set({ sources })} />
+        <Hydrator before={before} form={form} set={set} change={setForm} />
         <Target form={form} set={set} />
         <details>
           <summary>As a file for Git</summary>
@@ -117,9 +117,9 @@ function Fields({ form, set, isNew }: PartProps & { isNew: boolean }) {
 }
 
 /** Where it is rendered to, if it is not synced as it is. */
-function Hydrator({ form, set }: PartProps) {
+function Hydrator({ before, form, set, change }: PartProps & { before: Application | undefined; change: (form: AppForm) => void }) {
   const { hydrator, sources } = form;
-  if (!hydrator && !canBeDry(sources)) return null;
+  if (!hydrator && !form.unhidden && !canBeDry(sources)) return null;
   const field = (title: string, key: keyof HydratorForm, more: object = {}) => (
     <Field title={title} name={`hydrator-${key}`} value={hydrator?.[key] ?? ""} set={(value) => hydrator && set({ hydrator: { ...hydrator, [key]: value } })} {...more} />
   );
@@ -130,8 +130,9 @@ function Hydrator({ form, set }: PartProps) {
         name="hydrate"
         hint="A hydrator commits what comes of the source, and the branch is synced"
         on={hydrator !== undefined}
-        set={(on) => set({ hydrator: on ? hydratorForm() : undefined })}
+        set={(on) => change(hydrating(before, form, on))}
       />
+      {form.unhidden && <p className="notice tone-warn">These are the sources that the Application has beside its hydrator. They are what is synced without one.</p>}
       {hydrator && (
         <div className="two">
           {field("Branch that is synced", "branch", { required: true, placeholder: "env/dev" })}

@@ -1,7 +1,8 @@
 // The differences of two texts, line by line.
 
 import { type ReactNode, useState } from "react";
-import { diffLines, fold } from "../model/diff";
+import { keep, useKept } from "../kept";
+import { type DiffLine, diffLines, fold, pairs } from "../model/diff";
 
 interface Props {
   before: string;
@@ -15,23 +16,35 @@ interface Props {
 }
 
 export function DiffView({ before, after, from, to = "desired, from Git", same }: Props) {
+  const split = useKept("diff") === "split";
   const hunks = fold(diffLines(before, after));
   if (!hunks.some((h) => "lines" in h)) return <p className="dim">{same}</p>;
+  const flip = () => keep("diff", split ? "" : "split");
   return (
     <>
-      <p className="legend">
+      <div className="legend">
         <span className="removed">− {from}</span> <span className="added">+ {to}</span>
-      </p>
-      <div className="code diff" tabIndex={0} role="group" aria-label="Differences">
+        <button type="button" className="small" aria-pressed={split} onClick={flip}>
+          Side by side
+        </button>
+      </div>
+      <div className={`code diff${split ? " split" : ""}`} tabIndex={0} role="group" aria-label="Differences">
         {hunks.map((hunk, i) =>
           "folded" in hunk ? (
             <div key={i} className="folded">
               {hunk.folded} unchanged line{hunk.folded === 1 ? "" : "s"}
             </div>
+          ) : split ? (
+            pairs(hunk.lines).map((pair, j) => (
+              <div key={`${i}.${j}`} className="pair">
+                <Side line={pair.old} at={pair.old?.old} />
+                <Side line={pair.new} at={pair.new?.new} />
+              </div>
+            ))
           ) : (
             hunk.lines.map((line, j) => (
               <div key={`${i}.${j}`} className={line.kind}>
-                <span className="sign">{{ same: " ", added: "+", removed: "−" }[line.kind]}</span>
+                <span className="sign">{SIGNS[line.kind]}</span>
                 {line.text}
               </div>
             ))
@@ -39,6 +52,19 @@ export function DiffView({ before, after, from, to = "desired, from Git", same }
         )}
       </div>
     </>
+  );
+}
+
+const SIGNS = { same: " ", added: "+", removed: "−" };
+
+function Side({ line, at }: { line: DiffLine | undefined; at: number | undefined }) {
+  if (!line) return <span className="side side-none" />;
+  return (
+    <span className={`side ${line.kind}`}>
+      <span className="sign">{SIGNS[line.kind]}</span>
+      <span className="line-number">{at}</span>
+      <span>{line.text}</span>
+    </span>
   );
 }
 

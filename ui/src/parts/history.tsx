@@ -4,9 +4,11 @@ import { useCallback, useState } from "react";
 import { api, type AppName } from "../api/client";
 import type { Application, Deployed } from "../api/types";
 import { useAsked } from "../asked";
-import { commitOf, historyOf, isAutomated, revisionsOf, sourcesOfDeployed, whatOf } from "../model/history";
+import { commitOf, historyOf, isAutomated, revisionOfRollback, revisionsOf, sourceChange, sourcesOfDeployed, whatOf } from "../model/history";
 import { ago, exact, shortRevision } from "../model/time";
 import { Ask } from "./ask";
+import { DiffView } from "./diff";
+import { Plan } from "./plan";
 import { useToast } from "./shell";
 
 export function History({ app, id, now }: { app: Application; id: AppName; now: number }) {
@@ -75,25 +77,41 @@ function Commit({ id, revision }: { id: AppName; revision: string | undefined })
   );
 }
 
+const NONE: ReadonlySet<string> = new Set();
+
 function Back({ app, id, to, onClose }: { app: Application; id: AppName; to: Deployed; onClose: () => void }) {
   const toast = useToast();
   const [prune, setPrune] = useState(false);
+  const [policy] = useState(() => app.spec.syncPolicy?.syncOptions ?? []);
   const act = async () => {
     await api.rollback(id, to.id ?? 0, prune);
     toast("Rolling back");
   };
+  const source = sourceChange(app, to);
+  const revision = revisionOfRollback(app, to);
   return (
-    <Ask title={`Roll ${app.metadata.name} back`} confirm="Roll back" act={act} onClose={onClose}>
+    <Ask title={`Roll ${app.metadata.name} back`} confirm="Roll back" wide act={act} onClose={onClose}>
       <p>
         To {revisionsOf(to).map(shortRevision).join(", ")}, as it was synced {exact(to.deployedAt)}. The Application still points to{" "}
         {app.spec.source?.targetRevision || "HEAD"}, so it will be OutOfSync.
       </p>
       <label className="check">
-        <input type="checkbox" checked={prune} onChange={(e) => setPrune(e.target.checked)} />
+        <input type="checkbox" name="prune" checked={prune} onChange={(e) => setPrune(e.target.checked)} />
         <span>
           Prune<small>Delete what that revision does not have</small>
         </span>
       </label>
+      {source && (
+        <section aria-label="What differs of the source">
+          <p className="notice tone-warn">It was synced from another source than the present one. The manifests below are those of the present source at that revision.</p>
+          <DiffView {...source} from="source now" to="source then" same="" />
+        </section>
+      )}
+      {revision ? (
+        <Plan app={app} id={id} revision={revision} choice={{ prune, hooks: true, syncOptions: policy, left: NONE }} />
+      ) : (
+        <p className="dim">What it would change in the cluster cannot be shown: the server does not render these sources any more.</p>
+      )}
     </Ask>
   );
 }

@@ -43,7 +43,7 @@ const HUES: Record<string, number> = { Application: 190, Deployment: 215, Statef
 export const kindHue = (kind: string) => HUES[kind] ?? [...kind].reduce((sum, c) => (sum * 31 + c.charCodeAt(0)) % 360, 7);
 
 export function describe(node: TreeNode): string {
-  const states = [node.sync, node.health, node.requiresPruning ? "requires pruning" : "", node.hook ? "hook" : ""];
+  const states = [node.sync, node.health, node.requiresPruning ? "requires pruning" : "", node.hook ? "hook" : "", node.orphaned ? "orphaned" : ""];
   return [`${node.ref.kind} ${node.ref.name}`, ...states.filter(Boolean)].join(", ");
 }
 
@@ -84,6 +84,7 @@ export const NodeButton = memo(function NodeButton({ node, now, selected, onSele
           ))}
           {node.wave !== undefined && node.wave !== 0 && <span className="fact">wave {node.wave}</span>}
           {node.hook && <span className="fact">hook</span>}
+          {node.orphaned && <span className="fact">orphaned</span>}
           {node.requiresPruning && <span className="fact tone-warn">prune</span>}
         </span>
       </span>

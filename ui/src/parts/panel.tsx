@@ -1,6 +1,6 @@
 // The side panel of one resource: what it is, how it differs from Git, its manifests, events and logs, and what can be done with it.
 
-import { useEffect, useRef, useState } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 import { api, ApiError, type AppName } from "../api/client";
 import type { Application, ResourceDiff } from "../api/types";
 import { useAsked } from "../asked";
@@ -8,14 +8,15 @@ import { containersOf, hasLogs } from "../model/logs";
 import { runningContainers } from "../model/terminal";
 import { exact } from "../model/time";
 import type { TreeNode } from "../model/tree";
-import { safeUrl } from "../model/url";
 import { manifestYaml } from "../model/yaml";
 import { applicationPath, Link, setQuery, useQuery } from "../router";
 import { Copy } from "./copy";
 import { DiffView } from "./diff";
+import { EditLive } from "./edit-live";
 import { Events } from "./events";
 import { Fact } from "./facts";
 import { Later, later } from "./later";
+import { Links } from "./links";
 import { Logs } from "./logs";
 import { kindHue, kindLetters } from "./node";
 import { ResourceActions } from "./resource-actions";
@@ -84,6 +85,7 @@ export function Panel({ app, of, node, now, onClose }: Props) {
   const loaded = useResource(app, node);
   const wanted = useQuery("tab");
   const panel = useRef<HTMLElement>(null);
+  const [editing, setEditing] = useState<string>();
   useEffect(() => panel.current?.focus(), []);
   useEffect(() => {
     // A dialog takes the key for itself.
@@ -111,8 +113,14 @@ export function Panel({ app, of, node, now, onClose }: Props) {
       {node.live?.uid && <ResourceActions app={app} node={node} />}
       <Tabs label="Resource" className="panel-body" tabs={available.map((tab) => [tab, TABS[tab]])} chosen={shown} choose={(tab) => setQuery({ tab })}>
         {loaded?.error && <Failure error={loaded.error} what="The resource cannot be read." />}
-        {shown === "summary" && <Summary node={node} />}
-        {shown === "live" && <Manifest loaded={loaded} title="Live manifest" text={manifestYaml(loaded?.manifest)} none="This resource is not in the cluster." />}
+        {shown === "summary" && <Summary app={app} node={node} />}
+        {shown === "live" && (
+          <Manifest loaded={loaded} title="Live manifest" text={manifestYaml(loaded?.manifest)} none="This resource is not in the cluster.">
+            <button type="button" className="small" onClick={() => setEditing(loaded?.manifest)}>
+              Edit…
+            </button>
+          </Manifest>
+        )}
         {shown === "desired" && <Manifest loaded={loaded} title="Desired manifest" text={manifestYaml(loaded?.diff?.targetState)} none="Git does not describe this resource." />}
         {shown === "diff" && <Diff loaded={loaded} />}
         {shown === "events" && <Events app={app} of={node.ref} now={now} changed={node.live?.resourceVersion ?? ""} />}
@@ -123,56 +131,54 @@ export function Panel({ app, of, node, now, onClose }: Props) {
           </Later>
         )}
       </Tabs>
+      {editing && <EditLive app={app} node={node} manifest={editing} onClose={() => setEditing(undefined)} />}
     </aside>
   );
 }
 
-function Summary({ node }: { node: TreeNode }) {
+function Summary({ app, node }: { app: AppName; node: TreeNode }) {
   const { ref, live } = node;
-  const links = (live?.networkingInfo?.externalURLs ?? []).map(safeUrl).filter((url) => url !== undefined);
   const child = ref.group === "argoproj.io" && ref.kind === "Application" && live?.uid;
   return (
-    <dl className="facts">
-      {child && (
-        <Fact name="Application">
-          <Link to={applicationPath({ name: ref.name, namespace: ref.namespace ?? "" })}>Open {ref.name}</Link>
-        </Fact>
-      )}
-      {node.sync && <Fact name="Sync">{<Badge word={node.sync} />}</Fact>}
-      {node.health && <Fact name="Health">{<Badge word={node.health} />}</Fact>}
-      {node.healthMessage && <Fact name="Health message">{node.healthMessage}</Fact>}
-      {node.requiresPruning && <Fact name="Pruning">Git no longer has it. A sync with prune deletes it.</Fact>}
-      <Fact name="Kind">{[ref.group, ref.version, ref.kind].filter(Boolean).join("/")}</Fact>
-      <Fact name="Namespace">{ref.namespace || "none (cluster-wide)"}</Fact>
-      {node.wave !== undefined && <Fact name="Sync wave">{node.wave}</Fact>}
-      <Fact name="Created">{live?.createdAt ? exact(live.createdAt) : "not in the cluster"}</Fact>
-      {(live?.info ?? []).map((i) => (
-        <Fact key={i.name} name={i.name}>
-          {i.value}
-        </Fact>
-      ))}
-      {(live?.images ?? []).map((image) => (
-        <Fact key={image} name="Image">
-          <code>{image}</code>
-        </Fact>
-      ))}
-      {links.map((url) => (
-        <Fact key={url} name="Address">
-          <a href={url} target="_blank" rel="noreferrer">
-            {url}
-          </a>
-        </Fact>
-      ))}
-    </dl>
+    <>
+      <dl className="facts">
+        {child && (
+          <Fact name="Application">
+            <Link to={applicationPath({ name: ref.name, namespace: ref.namespace ?? "" })}>Open {ref.name}</Link>
+          </Fact>
+        )}
+        {node.sync && <Fact name="Sync">{<Badge word={node.sync} />}</Fact>}
+        {node.health && <Fact name="Health">{<Badge word={node.health} />}</Fact>}
+        {node.healthMessage && <Fact name="Health message">{node.healthMessage}</Fact>}
+        {node.requiresPruning && <Fact name="Pruning">Git no longer has it. A sync with prune deletes it.</Fact>}
+        <Fact name="Kind">{[ref.group, ref.version, ref.kind].filter(Boolean).join("/")}</Fact>
+        <Fact name="Namespace">{ref.namespace || "none (cluster-wide)"}</Fact>
+        {node.wave !== undefined && <Fact name="Sync wave">{node.wave}</Fact>}
+        <Fact name="Created">{live?.createdAt ? exact(live.createdAt) : "not in the cluster"}</Fact>
+        {(live?.info ?? []).map((i) => (
+          <Fact key={i.name} name={i.name}>
+            {i.value}
+          </Fact>
+        ))}
+        {(live?.images ?? []).map((image) => (
+          <Fact key={image} name="Image">
+            <code>{image}</code>
+          </Fact>
+        ))}
+      </dl>
+      {live?.uid && <Links app={app} of={ref} known={live.networkingInfo?.externalURLs} />}
+    </>
   );
 }
 
-function Manifest({ loaded, title, text, none }: { loaded: Loaded | undefined; title: string; text: string; none: string }) {
+function Manifest({ loaded, title, text, none, children }: { loaded: Loaded | undefined; title: string; text: string; none: string; children?: ReactNode }) {
   if (!loaded) return <p className="dim">Loading…</p>;
   if (!text) return loaded.error ? null : <p className="dim">{none}</p>;
   return (
     <>
       <div className="tools">
+        {children}
+        <span className="grow" />
         <Copy text={text} />
       </div>
       <pre className="code" tabIndex={0} aria-label={title}>

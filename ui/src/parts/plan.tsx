@@ -2,7 +2,7 @@
 
 import { useCallback, useMemo } from "react";
 import type { AppName } from "../api/client";
-import { resources } from "../api/resources";
+import { type PlanWanted, resources, type Revision } from "../api/resources";
 import type { Application } from "../api/types";
 import { useAsked } from "../asked";
 import { type Effect, planOf, type PlanChoice, type Step, summary } from "../model/plan";
@@ -18,18 +18,22 @@ const PAUSE = 400;
 interface Props {
   app: Application;
   id: AppName;
-  revision: string;
+  /** Empty: the Application's own. */
+  revision: Revision;
   choice: Omit<PlanChoice, "namespace">;
 }
 
 export function Plan({ app, id, revision, choice }: Props) {
   const { name, namespace } = id;
   const hydrated = app.spec.sourceHydrator !== undefined;
-  // Of several sources only the manifests of their own revisions can be asked for.
-  const compared = app.spec.sources?.length ? "" : (app.status?.sync?.revision ?? "");
+  const { sync } = app.status ?? {};
+  // Of several sources, their own revisions are taken for the compared ones unless each has another.
+  const compared: Revision = !app.spec.sources?.length ? (sync?.revision ?? "") : typeof revision === "string" ? "" : (sync?.revisions ?? []);
+  // A list is made anew on every draw.
+  const wanted = JSON.stringify({ revision, compared, hydrated });
   const asked = useAsked(
-    useCallback((signal: AbortSignal) => resources.plan({ name, namespace }, { revision, compared, hydrated }, signal), [name, namespace, revision, compared, hydrated]),
-    revision ? PAUSE : 0,
+    useCallback((signal: AbortSignal) => resources.plan({ name, namespace }, JSON.parse(wanted) as PlanWanted, signal), [name, namespace, wanted]),
+    revision.length > 0 ? PAUSE : 0,
   );
   const { prune, hooks, syncOptions, left } = choice;
   const target = app.spec.destination?.namespace ?? "";

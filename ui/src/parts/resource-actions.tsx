@@ -1,7 +1,7 @@
 // What can be done with one live object: the actions of its kind, and deletion.
 
 import { useCallback, useState } from "react";
-import type { AppName } from "../api/client";
+import type { ApiError, AppName } from "../api/client";
 import { resources } from "../api/resources";
 import type { ResourceAction } from "../api/types";
 import { useAsked } from "../asked";
@@ -9,36 +9,36 @@ import type { TreeNode } from "../model/tree";
 import { Ask } from "./ask";
 import { useToast } from "./shell";
 
-const titleOf = (action: ResourceAction) => action.displayName || action.name.charAt(0).toUpperCase() + action.name.slice(1).replaceAll("-", " ");
+export const titleOf = (action: ResourceAction) => action.displayName || action.name.charAt(0).toUpperCase() + action.name.slice(1).replaceAll("-", " ");
+
+/** Those that can be done now, or why they are not known. */
+export function useActions({ name, namespace }: AppName, { ref, live, key }: TreeNode): { actions: ResourceAction[]; error: ApiError | undefined } {
+  const asked = useAsked(useCallback((signal: AbortSignal) => resources.actions({ name, namespace }, ref, signal), [name, namespace, key, live?.resourceVersion]));
+  return { actions: (asked.value ?? []).filter((action) => !action.disabled), error: asked.error };
+}
 
 export function ResourceActions({ app, node }: { app: AppName; node: TreeNode }) {
-  const { name, namespace } = app;
   const [asking, setAsking] = useState<ResourceAction | "delete">();
-  const { ref, live } = node;
-  // Nobody misses actions that the server does not tell.
-  const { value: actions = [] } = useAsked(
-    useCallback((signal: AbortSignal) => resources.actions({ name, namespace }, ref, signal), [name, namespace, node.key, live?.resourceVersion]),
-  );
+  const { actions, error } = useActions(app, node);
   const close = () => setAsking(undefined);
   return (
     <div className="tools panel-actions">
-      {actions
-        .filter((action) => !action.disabled)
-        .map((action) => (
-          <button key={action.name} type="button" className="small" data-action={action.name} onClick={() => setAsking(action)}>
-            {titleOf(action)}…
-          </button>
-        ))}
+      {error && <span className="wrong">Actions cannot be read: {error.message}</span>}
+      {actions.map((action) => (
+        <button key={action.name} type="button" className="small" data-action={action.name} onClick={() => setAsking(action)}>
+          {titleOf(action)}…
+        </button>
+      ))}
       <button type="button" className="small" onClick={() => setAsking("delete")}>
         Delete…
       </button>
-      {asking === "delete" && <Delete app={app} node={node} onClose={close} />}
-      {asking && asking !== "delete" && <Run app={app} node={node} action={asking} onClose={close} />}
+      {asking === "delete" && <DeleteResource app={app} node={node} onClose={close} />}
+      {asking && asking !== "delete" && <RunAction app={app} node={node} action={asking} onClose={close} />}
     </div>
   );
 }
 
-function Run({ app, node, action, onClose }: { app: AppName; node: TreeNode; action: ResourceAction; onClose: () => void }) {
+export function RunAction({ app, node, action, onClose }: { app: AppName; node: TreeNode; action: ResourceAction; onClose: () => void }) {
   const toast = useToast();
   const [values, setValues] = useState<Record<string, string>>({});
   const parameters = action.params ?? [];
@@ -64,7 +64,7 @@ const WAYS: [string, string, string][] = [
   ["force", "At once", "Without waiting for anything to end well"],
 ];
 
-function Delete({ app, node, onClose }: { app: AppName; node: TreeNode; onClose: () => void }) {
+export function DeleteResource({ app, node, onClose }: { app: AppName; node: TreeNode; onClose: () => void }) {
   const toast = useToast();
   const [way, setWay] = useState("foreground");
   const act = async () => {

@@ -1,9 +1,11 @@
 // What surrounds every page: the bar at the top, the state of the connection, and notices.
 
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useRef, useState } from "react";
-import type { ApiError } from "../api/client";
+import { api, type ApiError } from "../api/client";
 import type { Connection } from "../api/live";
+import { useAsked } from "../asked";
 import { Link, useAddress } from "../router";
+import { Banner } from "./banner";
 
 export function Logo() {
   return (
@@ -17,6 +19,7 @@ export function Logo() {
 
 export function Shell({ user, onLogout, children }: { user: string; onLogout: () => void; children: ReactNode }) {
   const address = useAddress();
+  const settings = useAsked(api.settings).value;
   const to = (path: string, title: string) => (
     <Link to={path} current={address.split(/[?/]/)[1] === path.slice(1)}>
       {title}
@@ -27,6 +30,7 @@ export function Shell({ user, onLogout, children }: { user: string; onLogout: ()
       <a className="skip" href="#main">
         Skip to content
       </a>
+      {settings && <Banner settings={settings} />}
       <header className="bar">
         <Link to="/applications" className="brand" label="Tiphys: all Applications">
           <Logo />
@@ -39,7 +43,9 @@ export function Shell({ user, onLogout, children }: { user: string; onLogout: ()
           {to("/settings", "Settings")}
         </nav>
         <span className="grow" />
-        <span className="user">{user}</span>
+        <Link to="/settings?view=about" className="user">
+          {user}
+        </Link>
         <button type="button" className="quiet on-bar" onClick={onLogout}>
           Log out
         </button>

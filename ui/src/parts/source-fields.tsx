@@ -2,9 +2,8 @@
 
 import { useCallback, useRef, useState } from "react";
 import { settings } from "../api/settings";
-import type { Application } from "../api/types";
+import type { Application, Source } from "../api/types";
 import { useAsked } from "../asked";
-import { sourcesOf } from "../model/applications";
 import { type AppDetails, type Tool, toolOf } from "../model/parameters";
 import { PLUGIN_KINDS } from "../model/plugin";
 import { moved, type SourceForm, sourceForm, takesValues } from "../model/source";
@@ -14,13 +13,15 @@ import { Known } from "./known";
 interface Props {
   /** The Application that is edited; undefined: it is new. */
   before: Application | undefined;
+  /** What the sources in the form were. */
+  old: Source[];
   sources: SourceForm[];
   /** A hydrator renders it: there is one, in Git. */
   dry: boolean;
   change: (sources: SourceForm[]) => void;
 }
 
-export function Sources({ before, sources, dry, change }: Props) {
+export function Sources({ before, old, sources, dry, change }: Props) {
   const repositories = useAsked(settings.repositories).value ?? [];
   const box = useRef<HTMLDivElement>(null);
   const several = sources.length > 1;
@@ -54,6 +55,7 @@ export function Sources({ before, sources, dry, change }: Props) {
           )}
           <OneSource
             before={before}
+            source={source.at === undefined ? undefined : old[source.at]}
             form={source}
             several={several}
             dry={dry}
@@ -75,6 +77,8 @@ export function Sources({ before, sources, dry, change }: Props) {
 
 interface OneProps {
   before: Application | undefined;
+  /** As it was; undefined: it is new. */
+  source: Source | undefined;
   form: SourceForm;
   several: boolean;
   dry: boolean;
@@ -132,8 +136,7 @@ function PluginFields({ form, details, set }: PluginProps) {
   );
 }
 
-function OneSource({ before, form, several, dry, of, known, set }: OneProps) {
-  const source = before && form.at !== undefined ? sourcesOf(before)[form.at] : undefined;
+function OneSource({ before, source, form, several, dry, of, known, set }: OneProps) {
   const { at } = form;
   // Nothing is asked about a source that is not there yet.
   const details = useAsked(

@@ -35,7 +35,7 @@ const STATES: Record<string, [Tone, string]> = {
   SyncFailed: ["bad", "cross"],
 };
 
-const stateOf = (word: string): [Tone, string] => STATES[word] ?? ["off", "question"];
+const stateOf = (word: string): [Tone, string] => (Object.hasOwn(STATES, word) && STATES[word]) || ["off", "question"];
 
 export const toneOf = (word: string | undefined): Tone => stateOf(word ?? "Unknown")[0];
 

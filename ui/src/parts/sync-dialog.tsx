@@ -5,13 +5,15 @@ import { api, type AppName, type SyncOptions } from "../api/client";
 import type { Application, SyncWindows } from "../api/types";
 import { useAsked } from "../asked";
 import { sourcesOf, syncedRevision } from "../model/applications";
-import { chosenResources, OFFERED, optionsOf, syncable } from "../model/sync";
+import { chosenResources, OFFERED, offeredOf, optionsOf, PROPAGATION, syncable, withPropagation } from "../model/sync";
 import { refKey } from "../model/tree";
 import { Plan } from "./plan";
 
 interface Props {
   app: Application;
   id: AppName;
+  /** The key of the only resource that is chosen at first. */
+  only?: string;
   onSync: (options: SyncOptions) => void;
   onClose: () => void;
 }
@@ -23,17 +25,18 @@ const WAYS: ["prune" | "dryRun" | "applyOnly" | "force", string, string][] = [
   ["force", "Force", "Delete and create again what cannot be changed"],
 ];
 
-export function SyncDialog({ app, id, onSync, onClose }: Props) {
+export function SyncDialog({ app, id, only, onSync, onClose }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [policy] = useState(() => app.spec.syncPolicy?.syncOptions ?? []);
   // As they were when the dialog was opened: a list that moves cannot be ticked off.
   const [all] = useState(() => syncable(app));
-  const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
-  const [options, setOptions] = useState<ReadonlySet<string>>(new Set(OFFERED.map(([option]) => option).filter((option) => policy.includes(option))));
+  const [left, setLeft] = useState<ReadonlySet<string>>(() => new Set(only === undefined ? [] : all.map(refKey).filter((key) => key !== only)));
+  const [options, setOptions] = useState<ReadonlySet<string>>(new Set(offeredOf(policy)));
   const { name, namespace } = id;
   const windows = useAsked(useCallback((signal: AbortSignal) => api.syncWindows({ name, namespace }, signal), [name, namespace]));
   const [ways, setWays] = useState<ReadonlySet<string>>(new Set());
   const [revision, setRevision] = useState("");
+  const [retries, setRetries] = useState("");
   useEffect(() => dialog.current?.showModal(), []);
   const wanted = useMemo(() => optionsOf(policy, options), [policy, options]);
   const choice = { prune: ways.has("prune"), hooks: !ways.has("applyOnly"), syncOptions: wanted ?? policy, left };
@@ -47,7 +50,8 @@ export function SyncDialog({ app, id, onSync, onClose }: Props) {
       applyOnly: ways.has("applyOnly"),
       force: ways.has("force"),
       syncOptions: wanted,
-      resources: chosenResources(all, left),
+      resources: chosenResources(all, left, only !== undefined),
+      retries: Number(retries) || 0,
     });
   };
   const toggle = (set: ReadonlySet<string>, key: string) => {
@@ -92,11 +96,28 @@ export function SyncDialog({ app, id, onSync, onClose }: Props) {
               </label>
             ))}
           </div>
+          <div className="two">
+            <label>
+              What becomes of what a pruned object owns
+              <select name="propagation" value={PROPAGATION.find((option) => options.has(option)) ?? ""} onChange={(e) => setOptions(withPropagation(options, e.target.value))}>
+                <option value="">as usual: foreground</option>
+                {PROPAGATION.map((option) => (
+                  <option key={option} value={option}>
+                    {option.split("=")[1]}
+                  </option>
+                ))}
+              </select>
+            </label>
+            <label>
+              Tries after a failure
+              <input name="retries" type="number" min={0} max={100} placeholder="as the Application says" value={retries} onChange={(e) => setRetries(e.target.value)} />
+            </label>
+          </div>
         </details>
         {all.length > 0 && (
-          <details>
+          <details open={only !== undefined}>
             <summary>
-              Resources ({count === all.length ? "all" : `${count} of ${all.length}`}){count < all.length && ". Hooks do not run, and the sync is not kept in the history."}
+              Resources ({count === all.length ? "all" : `${count} of ${all.length}`}){(only !== undefined || count < all.length) && ". Hooks do not run, and the sync is not kept in the history."}
             </summary>
             <div className="tools">
               <button type="button" className="small" onClick={() => leave(() => false)}>
@@ -127,7 +148,7 @@ export function SyncDialog({ app, id, onSync, onClose }: Props) {
           <button type="button" onClick={() => dialog.current?.close()}>
             Cancel
           </button>
-          <button type="submit" className="primary" disabled={all.length > 0 && count === 0}>
+          <button type="submit" className="primary" disabled={(only !== undefined || all.length > 0) && count === 0}>
             Sync
           </button>
         </div>

@@ -1,19 +1,21 @@
 // The resource tree: drawn from left to right where there is room, an indented list where there is not.
 
-import { useMemo } from "react";
+import { type ReactNode, useMemo } from "react";
 import { edge, layout, type Size, type TreeNode } from "../model/tree";
 import { NodeButton } from "./node";
 
-const SIZE: Size = { width: 264, height: 58, gapX: 44, gapY: 14 };
+export const SIZE: Size = { width: 264, height: 58, gapX: 44, gapY: 14 };
 
-interface Props {
+export interface TreeProps {
   root: TreeNode;
   now: number;
   selected: string | undefined;
   onSelect: (key: string) => void;
+  /** Beside each node but the Application's own. */
+  menu: (node: TreeNode) => ReactNode;
 }
 
-export function TreeView({ root, now, selected, onSelect }: Props) {
+export function TreeView({ root, now, selected, onSelect, menu }: TreeProps) {
   const placed = useMemo(() => layout(root, SIZE), [root]);
   return (
     <div className="tree" tabIndex={0} role="group" aria-label="Resource tree">
@@ -24,10 +26,11 @@ export function TreeView({ root, now, selected, onSelect }: Props) {
         {placed.nodes.map((p) => (
           <div
             key={p.node.key}
-            className="tree-place"
+            className="tree-place node-place"
             style={{ width: SIZE.width, height: SIZE.height, transform: `translate(${p.x}px, ${p.y}px)` }}
           >
             <NodeButton node={p.node} now={now} selected={p.node.key === selected} onSelect={onSelect} />
+            {!p.node.isRoot && menu(p.node)}
           </div>
         ))}
       </div>
@@ -35,22 +38,25 @@ export function TreeView({ root, now, selected, onSelect }: Props) {
   );
 }
 
-export function TreeList({ root, now, selected, onSelect }: Props) {
+export function TreeList({ root, now, selected, onSelect, menu }: TreeProps) {
   return (
     <ul className="tree-list" aria-label="Resource tree">
-      <Branch node={root} now={now} selected={selected} onSelect={onSelect} />
+      <Branch node={root} now={now} selected={selected} onSelect={onSelect} menu={menu} />
     </ul>
   );
 }
 
-function Branch({ node, now, selected, onSelect }: Omit<Props, "root"> & { node: TreeNode }) {
+function Branch({ node, now, selected, onSelect, menu }: Omit<TreeProps, "root"> & { node: TreeNode }) {
   return (
     <li>
-      <NodeButton node={node} now={now} selected={node.key === selected} onSelect={onSelect} />
+      <div className="node-place">
+        <NodeButton node={node} now={now} selected={node.key === selected} onSelect={onSelect} />
+        {!node.isRoot && menu(node)}
+      </div>
       {node.children.length > 0 && (
         <ul>
           {node.children.map((child) => (
-            <Branch key={child.key} node={child} now={now} selected={selected} onSelect={onSelect} />
+            <Branch key={child.key} node={child} now={now} selected={selected} onSelect={onSelect} menu={menu} />
           ))}
         </ul>
       )}

@@ -3,7 +3,9 @@
 import { useCallback, useState } from "react";
 import { manage, type Project, settings, type Token } from "../api/settings";
 import { useAsked } from "../asked";
+import { useNow } from "../hooks";
 import { Ask } from "../parts/ask";
+import { EventList } from "../parts/events";
 import { Fact } from "../parts/facts";
 import { Failure, useToast } from "../parts/shell";
 import type { TableRow } from "../parts/table";
@@ -139,6 +141,12 @@ export function OneProject({ name }: { name: string }) {
           )}
         </>
       )}
+      {value && (
+        <>
+          <h3>Events</h3>
+          <ProjectEvents name={name} changed={value.metadata.resourceVersion ?? ""} />
+        </>
+      )}
       {chosen?.what === "edit" && value && <ProjectDialog before={value} onClose={close} />}
       {chosen?.what === "remove" && (
         <Ask title={`Delete the project ${name}`} confirm="Delete" danger disabled={typed !== name} act={remove} onClose={close}>
@@ -159,4 +167,8 @@ export function OneProject({ name }: { name: string }) {
       )}
     </section>
   );
+}
+
+function ProjectEvents({ name, changed }: { name: string; changed: string }) {
+  return <EventList ask={useCallback((signal: AbortSignal) => manage.projectEvents(name, signal), [name, changed])} now={useNow()} />;
 }

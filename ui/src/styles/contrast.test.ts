@@ -8,8 +8,8 @@ type Rgb = [number, number, number];
 
 /** The colours of a theme: the dark one replaces some of the light one's. */
 function colours(theme: "light" | "dark"): (name: string) => Rgb {
-  const roots = [...css.matchAll(/:root \{([^}]*)\}/g)].map((found) => found[1] ?? "");
-  const all = [...(roots.slice(0, theme === "light" ? 1 : 2).join("").matchAll(/--([\w-]+): (#[0-9a-f]{6});/g) ?? [])];
+  const [light = "", dark = ""] = [/^:root \{([^}]*)\}/m, /:root:not\(\[data-theme="light"\]\) \{([^}]*)\}/].map((block) => block.exec(css)?.[1]);
+  const all = [...((theme === "light" ? light : light + dark).matchAll(/--([\w-]+): (#[0-9a-f]{6});/g) ?? [])];
   const known = new Map(all.map(([, name, value]) => [name, value]));
   return (name) => {
     const value = known.get(name);
@@ -49,4 +49,10 @@ describe.each(["light", "dark"] as const)("the %s theme", (theme) => {
     expect(contrast(of("on-bar"), of("bar"))).toBeGreaterThanOrEqual(4.5);
   });
   it.each(grounds)("the edge of a field on %s", (ground) => expect(contrast(of("field"), of(ground))).toBeGreaterThanOrEqual(3));
+});
+
+it("the dark theme is the same whether the system or somebody has chosen it", () => {
+  const [system, chosen] = [/:root:not\(\[data-theme="light"\]\) \{([^}]*)\}/, /^:root\[data-theme="dark"\] \{([^}]*)\}/m].map((block) => [...(block.exec(css)?.[1] ?? "").matchAll(/--[\w-]+: [^;]+;/g)].map(([line]) => line));
+  expect(system?.length).toBeGreaterThan(15);
+  expect(chosen).toEqual(system);
 });
