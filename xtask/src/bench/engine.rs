@@ -189,7 +189,7 @@ fn plans(args: &EngineArgs) -> Vec<Figures> {
     assert_eq!(made.steps().count(), n, "every object is a task");
     let observed = Observed {
         live: &|_| None,
-        health: &|object| Ok(health::of(object)),
+        health: &|object| Ok(health::of(object).into()),
     };
     let progress = Progress::new("bench");
     let decide = |()| next(&made, observed, &progress, &request, request.started_at);

@@ -3,8 +3,9 @@
 //! Main function: [`run`]. A suite is a file `NAME.jsonl` (or `diff/NAME.jsonl`) with one case per
 //! line; the runner of a suite is a function from a case to what is wrong with our result. Suites
 //! without a runner count as failed, case by case. A result that differs on purpose is neither
-//! passed nor failed, but counted by itself. `conformance.toml` contains the minimum number of
-//! passes of each suite; the test at the end of this file checks it.
+//! passed nor failed, but counted by itself; a reason for what does not differ fails the run.
+//! `conformance.toml` contains the minimum number of passes of each suite; the test at the end of
+//! this file checks it.
 
 mod actions;
 mod api_server;
@@ -60,8 +61,8 @@ struct Outcome {
     failures: Vec<(String, String)>,
     /// Those that differ on purpose: id and reason.
     intended: Vec<(String, String)>,
-    /// Ids of those that pass, though a difference would be intended.
-    outdated: Vec<String>,
+    /// What passes though a reason is given why it would differ: id and what it is.
+    outdated: Vec<(String, String)>,
 }
 
 /// What is wrong with our result for a case.
@@ -73,6 +74,8 @@ enum Difference {
     Wrong(String),
     /// We decided so; with the reason.
     Intended(String),
+    /// A reason is given for what does not differ any more.
+    Outdated(String),
 }
 
 impl From<String> for Difference {
@@ -130,9 +133,15 @@ pub fn run(root: &Path, args: &Conformance) -> anyhow::Result<()> {
             for (id, why) in &outcome.intended {
                 println!("  {id}: intended: {why}");
             }
-            for id in &outcome.outdated {
-                println!("  {id}: passes; its entry in intended.rs can go");
-            }
+        }
+        for (id, what) in &outcome.outdated {
+            println!("  {id}: {what}");
+        }
+        if !outcome.outdated.is_empty() {
+            short.push(format!(
+                "{name}: {} excuses are of what does not differ: they can go",
+                outcome.outdated.len()
+            ));
         }
         if let Some(least) = minimum.get(&name).filter(|least| outcome.passed < **least) {
             short.push(format!(
@@ -208,11 +217,7 @@ fn run_suite(args: &Conformance, name: &str, file: &Path) -> anyhow::Result<Outc
         intended: Vec::new(),
         outdated: Vec::new(),
     };
-    let reason: fn(&str) -> Option<&'static str> = match name {
-        "authz" | "session" | "api" => api_server::intended::reason,
-        "cli" => cli::intended::reason,
-        _ => |_: &str| None,
-    };
+    let excuse = excuse(name);
     for (number, line) in text
         .lines()
         .enumerate()
@@ -240,15 +245,36 @@ fn run_suite(args: &Conformance, name: &str, file: &Path) -> anyhow::Result<Outc
         match verdict {
             Ok(()) => {
                 outcome.passed += 1;
-                outcome
-                    .outdated
-                    .extend(Some(id()).filter(|id| reason(id).is_some()));
+                if let Some(why) = excuse(&id()) {
+                    let what = format!("passes, excused by: {why}");
+                    outcome.outdated.push((id(), what));
+                }
             }
             Err(Difference::Wrong(why)) => outcome.failures.push((id(), why)),
             Err(Difference::Intended(why)) => outcome.intended.push((id(), why)),
+            Err(Difference::Outdated(what)) => outcome.outdated.push((id(), what)),
         }
     }
+    // A case that fails says nothing about the reason that it may have.
+    if args.case.is_none() && name == "sources" && outcome.failures.is_empty() {
+        let unused = sources::unused(&outcome.intended);
+        let reasons = unused.map(|why| (why.to_owned(), "no case needs this excuse".to_owned()));
+        outcome.outdated.extend(reasons);
+    }
     Ok(outcome)
+}
+
+/// Why a case may differ, in the suites where a case that has a reason must differ. In
+/// `kubeapps/controller` such a case has to be as its reason says, and in `notify` it may be as
+/// recorded.
+fn excuse(suite: &str) -> fn(&str) -> Option<&'static str> {
+    match suite {
+        "authz" | "session" | "api" => api_server::intended::excuse,
+        "appset" => appset::excuse,
+        "rbac" => rbac::excuse,
+        "kubeapps/asset_syncer" => kubeapps::excuse,
+        _ => |_| None,
+    }
 }
 
 /// Parses the `name = number` lines of conformance.toml.
@@ -336,6 +362,54 @@ mod tests {
             check: true,
         };
         run(&root, &args).expect("the minimum of every suite");
+    }
+
+    #[test]
+    fn an_excuse_of_what_does_not_differ_fails_the_run() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let runs = |id: &str, csv: &str| {
+            let case = serde_json::json!({
+                "id": id, "kind": "policy_csv", "data": {"policy.csv": "p"}, "csv": csv,
+            });
+            let file = dir.path().join("rbac.jsonl");
+            fs::write(file, case.to_string()).expect("it is written");
+            let args = Conformance {
+                dir: dir.path().to_owned(),
+                suite: Some("rbac".to_owned()),
+                without: None,
+                case: None,
+                failing: false,
+                check: false,
+            };
+            run(dir.path(), &args).map_err(|e| e.to_string())
+        };
+        let excused = "rbac/glob/0043";
+        assert_eq!(runs(excused, "another"), Ok(()));
+        let refused = runs(excused, "p").expect_err("it does not differ");
+        assert!(refused.starts_with("rbac: 1 excuses "), "{refused}");
+        assert_eq!(runs("rbac/policy-csv/0001", "p"), Ok(()));
+    }
+
+    /// What a failing case would have used is not known.
+    #[test]
+    fn unused_reasons_are_told_where_nothing_fails() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let runs = |cases: &str| {
+            let file = dir.path().join("sources.jsonl");
+            fs::write(file, format!("{{\"fixtures\": {{}}}}\n{cases}")).expect("it is written");
+            let args = Conformance {
+                dir: dir.path().to_owned(),
+                suite: Some("sources".to_owned()),
+                without: None,
+                case: None,
+                failing: false,
+                check: false,
+            };
+            run(dir.path(), &args).map_err(|e| e.to_string())
+        };
+        let refused = runs("").expect_err("no reason is used");
+        assert!(refused.starts_with("sources: "), "{refused}");
+        assert_eq!(runs(r#"{"id": "a", "op": "nope"}"#), Ok(()));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Top modules of a crate that import each other in a circle: they can only be read, moved or cut
-//! out together. The circles that are left are listed, and may only become smaller.
+//! out together. No crate may have any.
 
 use super::{modules::imports, sources::walk};
 use std::{
@@ -7,14 +7,6 @@ use std::{
     fs,
     path::Path,
 };
-
-/// The modules of a crate that are still in a circle.
-const LEFT: &[(&str, &[&str])] = &[(
-    "server",
-    &[
-        "access", "audit", "pages", "server", "services", "table", "webhook",
-    ],
-)];
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
@@ -32,17 +24,15 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     Ok(findings)
 }
 
-/// What is not as listed.
+/// A finding for each module that is in a circle.
 fn judge(name: &str, circular: &BTreeSet<String>) -> Vec<String> {
-    let left = LEFT.iter().find(|(known, _)| *known == name);
-    let left: BTreeSet<&str> = left.map_or(&[][..], |(_, l)| l).iter().copied().collect();
-    let new = circular.iter().filter(|module| !left.contains(module.as_str())).map(|module| {
-        format!("crates/{name}: `{module}` imports modules that import it; what both need belongs into a module of its own")
-    });
-    let gone = left.iter().filter(|module| !circular.contains(**module)).map(|module| {
-        format!("crates/{name}: `{module}` is in no circle any more: take it off the list in xtask/src/tidy/circles.rs")
-    });
-    new.chain(gone).collect()
+    let finding = |module: &String| {
+        format!(
+            "crates/{name}: `{module}` imports modules that import it; what both need belongs into \
+             a module of its own"
+        )
+    };
+    circular.iter().map(finding).collect()
 }
 
 /// Which top module imports which. `lib.rs` stands above all.

@@ -26,7 +26,15 @@ fn judged(id: &str, found: &[Differs]) -> Result<(), Difference> {
         }
     }
     if wrong.is_empty() {
-        return intended;
+        let outdated = intended::outdated(id, found);
+        let outdated: Vec<String> = outdated
+            .into_iter()
+            .map(|(step, reason)| format!("step {step} is as recorded, excused by: {reason}"))
+            .collect();
+        return match outdated.is_empty() {
+            true => intended,
+            false => Err(Difference::Outdated(outdated.join("\n    "))),
+        };
     }
     let shown = &wrong[..wrong.len().min(SHOWN)];
     Err(Difference::Wrong(format!(
@@ -59,8 +67,9 @@ mod tests {
             what: format!("step {step}"),
         };
         let (of_reason, other) = (differs(10, Kind::Code), differs(3, Kind::Words));
-        assert!(judged("wait", &[]).is_ok());
+        assert!(judged("unknown", &[]).is_ok());
         let judged = |found: &[Differs]| judged("wait", found);
+        assert!(matches!(judged(&[]), Err(Difference::Outdated(_))));
         assert!(matches!(
             judged(std::slice::from_ref(&of_reason)),
             Err(Difference::Intended(_))

@@ -9,6 +9,8 @@ mod right;
 mod rows;
 mod server;
 
+pub use right::intended as excuse;
+
 use super::{Difference, Runner};
 use anyhow::{Context, bail};
 use serde_json::Value;

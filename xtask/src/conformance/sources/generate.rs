@@ -15,8 +15,8 @@ use tiphys_render::{
     SourceSet, Tool, kustomize, prepare, render,
 };
 
-const NO_NAME: &str = "an object whose name is no text is an error in the manifests, with its line; \
-                       Argo CD leaves it to the API server";
+pub const NO_NAME: &str = "an object whose name is no text is an error in the manifests, with its line; \
+     Argo CD leaves it to the API server";
 
 /// Objects and the source's type count; of errors, that there is one. Of kustomizations, so does
 /// what Argo CD's edits made of the file.

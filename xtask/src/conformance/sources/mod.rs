@@ -74,6 +74,26 @@ fn typed<T: serde::de::DeserializeOwned>(value: &Value) -> Result<T, String> {
     serde_json::from_value(value.clone()).map_err(|e| format!("{e} in {value}"))
 }
 
+/// All reasons for which an answer may differ.
+const REASONS: [&str; 10] = [
+    generate::NO_NAME,
+    projects::DENIALS,
+    revisions::SHORT,
+    settings::REPORTED,
+    settings::SEGMENTS,
+    urls::FORM,
+    urls::REFUSED,
+    urls::SPELLING,
+    urls::USER,
+    windows::OFFSET,
+];
+
+/// The reasons that are not among those of the cases (ids, and all reasons of each).
+pub fn unused(intended: &[(String, String)]) -> impl Iterator<Item = &'static str> {
+    let is_used = move |reason: &&str| intended.iter().any(|(_, all)| all.contains(reason));
+    REASONS.into_iter().filter(move |reason| !is_used(reason))
+}
+
 /// The answers to the questions of a case.
 #[derive(Default)]
 struct Answers {

@@ -15,7 +15,7 @@ use tiphys_engine::{
 const PROJECT: &str = "p";
 const SERVER: &str = "https://kubernetes.default.svc";
 
-const DENIALS: &str = "a list permits what a rule without ! names and no rule with ! denies";
+pub const DENIALS: &str = "a list permits what a rule without ! names and no rule with ! denies";
 
 fn project(spec: &Value) -> Result<AppProject, String> {
     typed(&json!({"metadata": {"name": PROJECT}, "spec": spec}))

@@ -9,6 +9,7 @@ use tiphys_repo::{
     versions::{VersionError, pick_tag},
 };
 
+pub const SHORT: &str = "a name such as heads/main is found under refs/, as git finds it";
 const NO_CONSTRAINT: &str = "failed to determine semver constraint: ";
 
 pub fn max_version(case: &Value) -> Result<(), Difference> {
@@ -55,8 +56,7 @@ pub fn resolve(case: &Value) -> Result<(), Difference> {
         let named = references(case)
             .into_iter()
             .find(|r| r.name == format!("refs/{revision}"));
-        (named.map(|r| r.sha) == got.ok())
-            .then_some("a name such as heads/main is found under refs/, as git finds it")
+        (named.map(|r| r.sha) == got.ok()).then_some(SHORT)
     });
     answers.verdict()
 }

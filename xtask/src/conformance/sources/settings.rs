@@ -95,7 +95,7 @@ pub fn repository(case: &Value) -> Result<(), Difference> {
     answers.verdict()
 }
 
-const SEGMENTS: &str =
+pub const SEGMENTS: &str =
     "a credential template is for whole segments of a path; in Argo CD, for how a text begins";
 
 /// Whether a template's text is how the URL begins, but not its host and path.
@@ -151,11 +151,12 @@ pub fn filter(case: &Value) -> Result<(), Difference> {
     answers.verdict()
 }
 
+pub const REPORTED: &str =
+    "a key that cannot be read is reported, and the others apply; in Argo CD none applies";
+
 /// Compares `overrides`. What is ignored in updates is compared by its effects, in the engine's
 /// tests.
 pub fn overrides(case: &Value) -> Result<(), Difference> {
-    const REPORTED: &str =
-        "a key that cannot be read is reported, and the others apply; in Argo CD none applies";
     let config = config(case);
     let (customizations, problems) = customize::read(&config, || jiff::Timestamp::UNIX_EPOCH);
     let mut answers = Answers::default();

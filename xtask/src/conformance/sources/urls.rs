@@ -11,10 +11,10 @@ use tiphys_api::{
 
 pub const REFUSED: &str =
     "what is not plainly the address of a repository is refused and has no normal form";
-const SPELLING: &str =
+pub const SPELLING: &str =
     "default ports, slashes at the end and doubled ones do not tell repositories apart";
-const FORM: &str = "the normal form keeps ssh:// and has no escapes";
-const USER: &str = "only with ssh is the user part of an address";
+pub const FORM: &str = "the normal form keeps ssh:// and has no escapes";
+pub const USER: &str = "only with ssh is the user part of an address";
 
 /// All URLs that the cases of `same_url` are about.
 pub fn known(file: &str) -> BTreeSet<String> {

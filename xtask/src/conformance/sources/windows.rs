@@ -18,7 +18,7 @@ fn time(question: &Value, key: &str) -> Result<Option<Timestamp>, String> {
         .map_err(|e: jiff::Error| format!("{key}: {e}"))
 }
 
-const OFFSET: &str =
+pub const OFFSET: &str =
     "a time zone has the offset of the moment in question; in Argo CD, of the machine's clock";
 
 /// Whether a window's time zone has another offset at the other time.
