@@ -12,6 +12,7 @@ const LIMITS: Limits = Limits {
     depth: 64,
     nodes: 100_000,
     aliases: 10_000,
+    copied_bytes: 4 << 20,
     documents: 1,
 };
 
