@@ -175,7 +175,11 @@ impl Error {
     /// for a moment is "not found" as well, which says nothing about its objects.
     pub fn is_absent(&self, name: &str) -> bool {
         self.api().is_some_and(|e| {
-            e.code == 404 && e.about.as_ref().is_some_and(|about| about.name == name)
+            let told = |about: &About| about.name == name;
+            // API servers that extend another one may say it in the message only.
+            let names = || e.message.ends_with(&format!("{name:?} not found"));
+            let is_it = e.about.as_deref().map_or_else(names, told);
+            e.code == 404 && e.reason == "NotFound" && is_it
         })
     }
 

@@ -3,6 +3,7 @@
 //! Main type: [`Executor`]. It executes effects as they are and reports the API server's answers;
 //! the engine decides what follows. What it wrote is in the cache before it returns.
 
+mod absent;
 mod apply;
 mod remove;
 mod replace;
@@ -138,16 +139,21 @@ impl Executor {
             }
             _ => None,
         };
-        let result = result.map_err(|e| {
-            let not_found = e.is_not_found() && !writes;
-            let message = message_of(e);
-            EffectErr {
-                not_found,
-                message: about.map_or(message.clone(), |object| {
-                    diff::shown_message(&message, object)
-                }),
+        let result = match result {
+            Ok(done) => Ok(done),
+            Err(e) => {
+                let step = effect.step();
+                let not_found = !writes && self.is_gone(&e, &step.gvk, &step.key).await;
+                let message = message_of(e);
+                Err(EffectErr {
+                    not_found,
+                    message: match about {
+                        Some(object) => diff::shown_message(&message, object),
+                        None => message,
+                    },
+                })
             }
-        });
+        };
         tracing::debug!(%effect, error = result.as_ref().err().map(|e| &*e.message), "done");
         Outcome {
             effect: index,

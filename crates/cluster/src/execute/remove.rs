@@ -3,7 +3,7 @@
 use super::{Executor, invalid};
 use crate::{
     discovery::Kind,
-    error::{ApiError, Error},
+    error::{About, ApiError, Error},
     request::{Call, JSON, JSON_PATCH, backoff},
 };
 use http::Method;
@@ -43,10 +43,8 @@ impl Executor {
         propagation: &str,
     ) -> Result<(), Error> {
         let kind = self.kind(gvk, key).await?;
-        match self.delete_uid(&kind, key, uid, propagation).await {
-            Err(e) if e.is_not_found() => Ok(()),
-            result => result.map(drop),
-        }
+        let deleted = self.delete_uid(&kind, key, uid, propagation).await;
+        self.unless_gone(gvk, key, deleted).await.map(drop)
     }
 
     /// Deletes an object if it is unchanged since `seen`; it may already be gone.
@@ -54,16 +52,13 @@ impl Executor {
     /// # Errors
     /// A conflict: it has changed since.
     pub async fn remove_as_seen(&self, seen: &Object, propagation: &str) -> Result<(), Error> {
-        let key = seen.key();
-        let kind = self.kind(&seen.gvk(), &key).await?;
+        let (gvk, key) = (seen.gvk(), seen.key());
+        let kind = self.kind(&gvk, &key).await?;
         let conditions = json!({"uid": seen.uid(), "resourceVersion": seen.resource_version()});
-        match self
+        let deleted = self
             .delete_if(&kind, &key, seen.uid(), Some(conditions), propagation)
-            .await
-        {
-            Err(e) if e.is_not_found() => Ok(()),
-            result => result.map(drop),
-        }
+            .await;
+        self.unless_gone(&gvk, &key, deleted).await.map(drop)
     }
 
     /// Deletes only the object with this uid (any, if empty); returns what is left of it, if it is
@@ -103,11 +98,7 @@ impl Executor {
         let answer = match self.send(call).await {
             Err(e) if is_other_uid(&e) => {
                 self.observe_deleted(key, uid);
-                return Err(Error::Api(ApiError {
-                    code: 404,
-                    reason: "NotFound".into(),
-                    ..api_error(e)
-                }));
+                return Err(absent(key, api_error(e)));
             }
             Err(e) if e.is_absent(&key.name) => {
                 self.observe_deleted(key, uid);
@@ -141,14 +132,12 @@ impl Executor {
 
     /// Removes a finalizer from an object; it may already be gone.
     pub async fn release(&self, object: &Object, finalizer: &str) -> Result<(), Error> {
-        let kind = self.kind(&object.gvk(), &object.key()).await?;
-        match self
-            .take_finalizer(&kind, &object.key(), object.uid(), finalizer)
-            .await
-        {
-            Err(e) if e.is_not_found() => Ok(()),
-            result => result.map(drop),
-        }
+        let (gvk, key) = (object.gvk(), object.key());
+        let kind = self.kind(&gvk, &key).await?;
+        let left = self
+            .take_finalizer(&kind, &key, object.uid(), finalizer)
+            .await;
+        self.unless_gone(&gvk, &key, left).await.map(drop)
     }
 
     /// Returns what is left of the object, if it is not gone after the finalizer was removed.
@@ -176,12 +165,13 @@ impl Executor {
                 None => self.get(kind, namespace, &key.name).await?,
             };
             if !uid.is_empty() && object.uid() != uid {
-                return Err(Error::Api(ApiError {
-                    code: 404,
-                    reason: "NotFound".into(),
-                    message: format!("{} {:?} not found", kind.resource, key.name),
-                    ..ApiError::default()
-                }));
+                return Err(absent(
+                    key,
+                    ApiError {
+                        message: format!("{} {:?} not found", kind.resource, key.name),
+                        ..ApiError::default()
+                    },
+                ));
             }
             let Some(at) = object.finalizers().iter().position(|f| f == finalizer) else {
                 return Ok(Some(object));
@@ -289,6 +279,19 @@ impl Executor {
             "its field managers could not be migrated: the object keeps changing",
         ))
     }
+}
+
+/// The object that is meant is gone; another one has its name.
+fn absent(key: &ResourceKey, error: ApiError) -> Error {
+    Error::Api(ApiError {
+        code: 404,
+        reason: "NotFound".into(),
+        about: Some(Box::new(About {
+            kind: key.kind.clone(),
+            name: key.name.clone(),
+        })),
+        ..error
+    })
 }
 
 /// Whether the object in a response is already gone: the server returned only a status, or an

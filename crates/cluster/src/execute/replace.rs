@@ -114,8 +114,11 @@ impl Job<'_> {
         let mut attempt = 0;
         loop {
             match self.get().await {
-                Err(e) if e.is_not_found() => return Ok(()),
-                Err(e) => return Err(e),
+                Err(e) => {
+                    let (gvk, key) = (self.target.gvk(), self.key());
+                    let gone = self.executor.unless_gone(&gvk, &key, Err::<(), _>(e)).await;
+                    return gone.map(drop);
+                }
                 Ok(object) if object.uid() != uid => return Ok(()),
                 Ok(object) if Instant::now() > deadline => {
                     let finalizers = object.finalizers().join(", ");
