@@ -24,7 +24,7 @@ use tiphys_api::constants::{
     DELETION_APPROVED, FAILED_HOOKS, GROUP, POST_DELETE_FINALIZER, PRE_DELETE_FINALIZER, REFRESH,
     RESOURCES_FINALIZER, RESOURCES_FINALIZER_BACKGROUND, RESOURCES_FINALIZER_FOREGROUND,
 };
-use tiphys_apimachinery::Object;
+use tiphys_apimachinery::{Object, ResourceKey};
 use tiphys_cluster::{Executor, clusters::LiveCluster};
 use tiphys_engine::{
     marks,
@@ -147,6 +147,16 @@ async fn show(ctx: &mut ReconcileContext<'_>) -> Result<(), Error> {
             ..Refresh::default()
         };
         ctx.refresh(&refresh).await;
+        return Ok(());
+    }
+    // Another process compared it: only what is gone since then can be told.
+    let all = known::of(&ctx.app);
+    if let Ok(cluster) = compare::cluster(ctx).await
+        && cluster.cache.readable(&all).is_ok()
+        && cluster.cache.truly_gone(&all).is_ok()
+    {
+        let is_there = |key: &ResourceKey| cluster.cache.get(key).is_some();
+        status::mark_gone(&mut ctx.app, is_there, ctx.now);
     }
     Ok(())
 }

@@ -5,11 +5,13 @@
 
 mod change;
 mod conditions;
+mod gone;
 #[cfg(test)]
 mod tests;
 
 pub use change::{difference, events, keep_times};
 pub use conditions::{BY_COMPARISON, BY_SPEC, error_text, set_conditions};
+pub use gone::mark_gone;
 
 use super::requested::Revisions;
 use jiff::Timestamp;

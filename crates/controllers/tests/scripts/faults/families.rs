@@ -9,15 +9,13 @@ fn below(rng: &mut Rng, bound: usize) -> usize {
     usize::try_from(rng.below(bound as u64)).expect("it was one")
 }
 
-/// As without faults, as far as a new process can know. One that starts while settings or a plugin are
-/// broken cannot know what its predecessor knew, so there nothing may be harmed.
+/// As without faults. A process that starts while settings or a plugin are broken cannot know what its
+/// predecessor knew, so there nothing may be harmed.
 fn after_restart(reference: &Reference, played: &Played) -> Vec<String> {
     if reference.script.changes_settings() {
         harmless(reference, played)
     } else {
-        let mut problems = played.differences_after_restart(reference.played());
-        problems.extend(harmless(reference, played));
-        problems
+        as_without(reference, played)
     }
 }
 

@@ -17,11 +17,6 @@ const COLUMNS: usize = 4;
 /// How long nothing may be written at the end.
 const QUIET: Duration = Duration::from_secs(30);
 
-const IN_DELETION: &str = "being deleted";
-
-/// What of a section's lines can be known.
-type Known = fn(&[String]) -> Vec<String>;
-
 /// A script played to its end.
 pub struct Played {
     /// By title, after each step.
@@ -109,30 +104,10 @@ impl Played {
     /// What differs from the reference after some step in the sections whose titles are `meant`;
     /// messages of operations aside.
     pub fn differences(&self, reference: &Self, meant: fn(&str) -> bool) -> Vec<String> {
-        self.compared(reference, meant, <[String]>::to_vec)
-    }
-
-    /// The same after a restart, where a process that finds an Application in deletion does not
-    /// know its manifests, without which it compares nothing: its status may be older.
-    pub fn differences_after_restart(&self, reference: &Self) -> Vec<String> {
-        self.compared(
-            reference,
-            |_| true,
-            |lines| match lines.split_first() {
-                Some((first, rows)) if first.ends_with(IN_DELETION) => {
-                    let names = rows.iter().map(|row| cells(row, 1));
-                    [IN_DELETION.to_owned()].into_iter().chain(names).collect()
-                }
-                _ => lines.to_vec(),
-            },
-        )
-    }
-
-    fn compared(&self, reference: &Self, meant: fn(&str) -> bool, known: Known) -> Vec<String> {
         let steps = self.states.iter().zip(&reference.states).zip(&self.steps);
         // A difference after one step may also be there after the next ones.
         let first = steps
-            .map(|((now, then), step)| (step, differences(now, then, meant, known)))
+            .map(|((now, then), step)| (step, differences(now, then, meant)))
             .find(|(_, lines)| !lines.is_empty());
         first
             .map(|(step, lines)| [vec![format!("after `{step}`:")], lines].concat())
@@ -146,7 +121,7 @@ fn by_title(sections: Vec<Section>) -> BTreeMap<String, Vec<String>> {
             Some(_) if title.ends_with("operation") => without_messages(&lines),
             // For an Application in deletion, only a process that compared it before knows the
             // health of its resources.
-            Some(first) if first.ends_with(IN_DELETION) => {
+            Some(first) if first.ends_with("being deleted") => {
                 lines.iter().map(|line| cells(line, 2)).collect()
             }
             _ => lines,
@@ -186,7 +161,7 @@ fn without_messages(lines: &[String]) -> Vec<String> {
 
 /// A process that dies before it could record what it applied does not always apply it again, if a
 /// hook of a later wave or the live object shows that it was done. The results then lack it.
-fn may_be_lost(row: &str) -> bool {
+fn may_be_lost(row: &&String) -> bool {
     row.starts_with("Sync  ") && (row.contains("  Synced  ") || row.contains("  Pruned  "))
 }
 
@@ -194,21 +169,20 @@ fn differences(
     now: &BTreeMap<String, Vec<String>>,
     then: &BTreeMap<String, Vec<String>>,
     meant: fn(&str) -> bool,
-    known: Known,
 ) -> Vec<String> {
     let titles = now.keys().chain(then.keys()).filter(|title| meant(title));
     let titles: BTreeSet<&String> = titles.collect();
-    let text = |lines: Vec<String>| {
+    let text = |lines: Vec<&String>| {
         lines
             .iter()
             .map(|line| format!("{line}\n"))
             .collect::<String>()
     };
-    let lines = |of: &BTreeMap<String, Vec<String>>, title: &String| {
-        of.get(title).map(|lines| known(lines)).unwrap_or_default()
-    };
     let pair = |title: &String| {
-        let (then, now) = (lines(then, title), lines(now, title));
+        let (then, now): (Vec<_>, Vec<_>) = (
+            then.get(title).into_iter().flatten().collect(),
+            now.get(title).into_iter().flatten().collect(),
+        );
         let then = match title.ends_with("operation") {
             true => then
                 .into_iter()
