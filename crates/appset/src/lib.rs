@@ -37,7 +37,7 @@ pub use need::{
 };
 pub use template::{RESOURCES_FINALIZER, apply_patch};
 
-use tiphys_gocompat::yaml;
+use tiphys_gocompat::yaml::{self, Chunk, Duplicates, YamlError};
 
 /// The limits for one file, patch or answer.
 pub(crate) const CONTENT: yaml::Limits = yaml::Limits {
@@ -48,6 +48,16 @@ pub(crate) const CONTENT: yaml::Limits = yaml::Limits {
     copied_bytes: 16 << 20,
     documents: 1,
 };
+
+/// The first document of a text. What its anchors and aliases copy is added to `copied`, in bytes, also
+/// after an error: a short text may have much copied, and there may be one for each Application.
+pub(crate) fn document(text: &str, copied: &mut usize) -> Result<serde_json::Value, YamlError> {
+    let mut budget = CONTENT;
+    let text = yaml::decode_text(text.as_bytes(), &budget)?;
+    let parsed = yaml::parse_chunk(&Chunk { text, line: 1 }, &mut budget, Duplicates::LastWins);
+    *copied += CONTENT.copied_bytes.saturating_sub(budget.copied_bytes);
+    parsed.map(|(document, _)| document)
+}
 
 /// The most parameter sets of one generator, and Applications of one set.
 const MOST: usize = 100_000;

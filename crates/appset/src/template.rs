@@ -80,7 +80,10 @@ pub fn application(
         renderer.charge(memory(template))?;
         return decode(template.clone());
     }
-    let mut app = decode(renderer.with(params).json(template)?)?;
+    let mut app = match renderer.with(params).read::<Application>(template) {
+        Some(app) => app,
+        None => decode(renderer.with(params).json(template)?)?,
+    };
     let preserved = policy.is_some_and(|policy| policy.preserve_resources_on_deletion);
     if !preserved && app.metadata.finalizers.is_empty() {
         app.metadata.finalizers = vec![RESOURCES_FINALIZER.to_owned()];
@@ -110,26 +113,31 @@ pub(crate) fn patched(
     renderer: &Renderer<'_>,
 ) -> Result<Application, GenerateError> {
     // The text and what it says go; what they add to the Application stays.
-    let (app, added) = renderer.passing(|| {
+    let mut copied = 0;
+    let patched = renderer.passing(|| {
         let text = renderer
             .with(params)
             .text(patch)
             .at("error replacing values in templatePatch")?;
-        match parsed(&text)? {
+        match parsed(&text, &mut copied)? {
             Some(patch) => {
                 renderer.charge(memory(&patch))?;
                 apply(app, patch)
             }
             None => Ok((app, 0)),
         }
-    })?;
+    });
+    // Copies go, too, but each of 100,000 patches takes the time to make them.
+    let counted = renderer.charge(copied);
+    let (app, added) = patched?;
+    counted?;
     renderer.charge(added)?;
     Ok(app)
 }
 
 /// Applies the text of a patch, YAML or JSON. Names of fields may be in any case.
 pub fn apply_patch(app: Application, text: &str) -> Result<Application, GenerateError> {
-    match parsed(text)? {
+    match parsed(text, &mut 0)? {
         Some(patch) => apply(app, patch).map(|(app, _)| app),
         None => Ok(app),
     }
@@ -139,14 +147,12 @@ fn invalid(why: impl fmt::Display) -> GenerateError {
     GenerateError::content(format!("invalid templatePatch: {why}"))
 }
 
-/// The patch that a text is; `None`: it changes nothing.
-fn parsed(text: &str) -> Result<Option<Json>, GenerateError> {
+/// The patch that a text is; `None`: it changes nothing. What aliases copy is added to `copied`.
+fn parsed(text: &str, copied: &mut usize) -> Result<Option<Json>, GenerateError> {
     // Argo CD takes what begins like JSON for JSON, whatever YAML would make of it.
     let patch = match text.trim_start().starts_with('{') {
         true => serde_json::from_str::<Json>(text).map_err(invalid)?,
-        false => {
-            yaml::parse_document(text, &crate::CONTENT, Duplicates::LastWins).map_err(invalid)?
-        }
+        false => crate::document(text, copied).map_err(invalid)?,
     };
     match patch {
         Json::Null => Ok(None),
@@ -250,6 +256,29 @@ mod tests {
             let made = patched(target.clone(), &patch, &params, &renderer);
             assert_eq!(made.is_ok(), is_enough, "{left}");
         }
+    }
+
+    #[test]
+    fn copies_of_aliases_count_although_they_go() {
+        let target: Application = serde_json::from_value(app()).expect("an Application");
+        let of = |aliases: usize, rest: &str| {
+            let (text, aliases) = ("x".repeat(1_000), ", *a ".repeat(aliases));
+            let values = format!("{{a: &a {text}, b: [a {aliases}]}}");
+            let patch = format!("spec: {{source: {{helm: {{valuesObject: {values}}}}}}}\n{rest}\n");
+            let mut sources = sources();
+            let renderer = Renderer::new(true, &[], &mut sources);
+            let params = Params::from([("a".to_owned(), "b".into())]);
+            let made = patched(target.clone(), &patch, &params, &renderer);
+            (made.is_ok(), MOST_MADE - left(&renderer))
+        };
+        // A patch that is refused leaves nothing but the time that it took.
+        let (is_ok, copied) = of(20, "operation: 1");
+        assert!(!is_ok && copied >= 20_000, "{copied}");
+        let (is_ok, without) = of(0, "operation: 1");
+        assert!(!is_ok && without < 2_500, "{without}");
+        // What stays is counted beside the copies.
+        let (is_ok, both) = of(20, "metadata: {}");
+        assert!(is_ok && both >= 2 * 20_000, "{both}");
     }
 
     #[test]

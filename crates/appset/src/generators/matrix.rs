@@ -4,6 +4,7 @@
 use super::{Context, child};
 use crate::error::{GenerateError, Place};
 use crate::params::{Param, Params, memory, merge};
+use crate::render::has_template;
 use tiphys_api::application_set::generators::{ApplicationSetNestedGenerator, MatrixGenerator};
 
 pub fn params(
@@ -41,8 +42,15 @@ pub fn combinations(
 ) -> Result<Vec<Params>, GenerateError> {
     let mut sets = Vec::new();
     let mut missing = false;
+    let fixed = is_fixed(next);
+    // Of a generator that is the same beside every element that has parameters.
+    let mut known: Option<Vec<Params>> = None;
     for (index, a) in before.iter().enumerate() {
-        let inner = match child(next, a, context) {
+        let inner = match known.as_ref().filter(|_| !a.is_empty()) {
+            Some(inner) => Ok(inner.clone()),
+            None => child(next, a, context),
+        };
+        let inner = match inner {
             Ok(inner) => inner,
             // The needs of the other elements are asked for in the same round.
             Err(error) if error.is_missing() => {
@@ -56,6 +64,9 @@ pub fn combinations(
                 )));
             }
         };
+        if fixed && known.is_none() && !a.is_empty() {
+            known = Some(inner.clone());
+        }
         // Before they are copied.
         let own = memory(a).saturating_mul(inner.len());
         let made = inner.iter().map(memory).fold(own, usize::saturating_add);
@@ -76,6 +87,12 @@ pub fn combinations(
         true => Err(GenerateError::Missing),
         false => Ok(sets),
     }
+}
+
+/// Whether nothing in a generator depends on the elements before it, time or chance: it has no
+/// template.
+fn is_fixed(generator: &ApplicationSetNestedGenerator) -> bool {
+    serde_json::to_value(generator).is_ok_and(|document| !has_template(&document))
 }
 
 /// Both sets as texts; a key in both must have one value.

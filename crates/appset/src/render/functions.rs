@@ -6,7 +6,7 @@ use crate::names;
 use std::sync::{Arc, LazyLock};
 use tiphys_gocompat::sprig::{self, Sources};
 use tiphys_gocompat::template::{Call, Error, Function, Functions, List, Map, Type, Value};
-use tiphys_gocompat::yaml::{self, Duplicates};
+use tiphys_gocompat::yaml;
 
 static TABLE: LazyLock<Arc<Functions>> = LazyLock::new(|| Arc::new(all()));
 static NESTED: LazyLock<Arc<Functions>> = LazyLock::new(|| {
@@ -106,6 +106,8 @@ fn from_yaml_array(call: &mut Call<'_>) -> Result<Value, Error> {
 fn parse(call: &Call<'_>) -> Result<serde_json::Value, Error> {
     let text = call.text(0)?;
     call.budget().memory(text.len())?;
-    yaml::parse_document(text.as_bytes(), &crate::CONTENT, Duplicates::LastWins)
-        .map_err(|e| Error::function(e.to_string()))
+    let mut copied = 0;
+    let parsed = crate::document(&text, &mut copied);
+    call.budget().memory(copied)?;
+    parsed.map_err(|e| Error::function(e.to_string()))
 }

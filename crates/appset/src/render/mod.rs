@@ -4,23 +4,21 @@
 //! fasttemplate, which replaces `{{name}}`, or Go's text/template. A rendered text is never a
 //! template again.
 
+mod direct;
 mod fast;
 mod functions;
 pub(crate) mod literal;
+mod parsed;
 
 use crate::error::GenerateError;
 use crate::params::{Param, Params, value_of};
+use parsed::{NAME, Texts};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value as Json};
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::sync::Arc;
 use tiphys_gocompat::sprig::Sources;
-use tiphys_gocompat::template::{
-    Budget, ErrorKind, Functions, Limits, MissingKey, Options, TemplateSet, Value, execute,
-};
-
-/// The name of a template in error texts.
-const NAME: &str = "base";
+use tiphys_gocompat::template::{Budget, ErrorKind, Limits, MissingKey, Options, Value, execute};
 
 /// How deep a document may be nested.
 const DEPTH: usize = 200;
@@ -34,6 +32,9 @@ pub struct Renderer<'s> {
     sources: RefCell<&'s mut Sources>,
     /// What may still be made of parameters and documents, in bytes; `None`: something was refused.
     left: Cell<Option<usize>>,
+    texts: Texts,
+    /// Those that are rendered again, see [`literal`].
+    nested: Texts,
 }
 
 enum Mode {
@@ -54,6 +55,8 @@ impl<'s> Renderer<'s> {
             mode,
             sources: RefCell::new(sources),
             left: Cell::new(Some(MOST_MADE)),
+            texts: Texts::new(functions::table),
+            nested: Texts::new(functions::nested),
         }
     }
 
@@ -95,19 +98,15 @@ impl<'s> Renderer<'s> {
 
     /// Prepares parameters for several texts.
     pub(crate) fn with<'p>(&'p self, params: &'p Params) -> Filled<'p, 's> {
-        self.filled(params, functions::table())
+        self.filled(params, &self.texts)
     }
 
     /// Prepares protected parameters for texts that are rendered again, see [`literal`].
     pub(crate) fn nested<'p>(&'p self, params: &'p Params) -> Filled<'p, 's> {
-        self.filled(params, functions::nested())
+        self.filled(params, &self.nested)
     }
 
-    fn filled<'p>(
-        &'p self,
-        params: &'p Params,
-        functions: &'static Arc<Functions>,
-    ) -> Filled<'p, 's> {
+    fn filled<'p>(&'p self, params: &'p Params, texts: &'p Texts) -> Filled<'p, 's> {
         let data = match self.mode {
             Mode::Fast => Value::Nil,
             Mode::Go(_) => Value::Map(value_of(params)),
@@ -116,7 +115,7 @@ impl<'s> Renderer<'s> {
             renderer: self,
             params,
             data,
-            functions,
+            texts,
             budget: Budget::new(Limits::default()),
         }
     }
@@ -152,7 +151,7 @@ pub(crate) struct Filled<'p, 's> {
     renderer: &'p Renderer<'s>,
     params: &'p Params,
     data: Value,
-    functions: &'static Arc<Functions>,
+    texts: &'p Texts,
     budget: Budget,
 }
 
@@ -193,8 +192,7 @@ impl Filled<'_, '_> {
             Missing::AsConfigured => missing_key,
             Missing::KeepTemplate => MissingKey::Error,
         };
-        let mut set = TemplateSet::new(NAME, self.functions.clone());
-        set.parse(NAME, text.as_bytes()).map_err(|e| {
+        let set = self.texts.parsed(text).map_err(|e| {
             GenerateError::Template(format!("failed to parse template {text}: {e}"))
         })?;
         let mut sources = self.renderer.sources.borrow_mut();
@@ -204,8 +202,9 @@ impl Filled<'_, '_> {
             host: &mut **sources,
         };
         let mut out = Vec::new();
-        match execute(&Arc::new(set), NAME, self.data.clone(), options, &mut out) {
-            Ok(()) => Ok(String::from_utf8_lossy(&out).into_owned()),
+        match execute(&set, NAME, self.data.clone(), options, &mut out) {
+            Ok(()) => Ok(String::from_utf8(out)
+                .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())),
             Err(e) => {
                 if missing == Missing::KeepTemplate && e.kind() == ErrorKind::Missing {
                     return Ok(text.to_owned());
@@ -220,6 +219,24 @@ impl Filled<'_, '_> {
     /// Every string and every key of a document. Members with null vanish, as in Argo CD.
     pub fn json(&self, document: &Json) -> Result<Json, GenerateError> {
         self.json_at(document, &Path::Root, &|_| false)
+    }
+
+    /// What serde reads from the document that [`Self::json`] makes. `None`: that or the reading
+    /// fails, and nothing is counted; use new parameters to see why, because what they hold may
+    /// have been changed.
+    pub fn read<T: DeserializeOwned>(&self, document: &Json) -> Option<T> {
+        // Where they are wrong, every text fails, also that of a key.
+        if let Mode::Go(options) = &self.renderer.mode
+            && Renderer::missing_key(options).is_err()
+        {
+            return None;
+        }
+        let before = self.renderer.left.get();
+        let read = direct::read(self, document);
+        if read.is_none() {
+            self.renderer.left.set(before);
+        }
+        read
     }
 
     /// The same for a generator inside a matrix: its `values` may use its own parameters, which are
@@ -284,6 +301,18 @@ impl Filled<'_, '_> {
             rendered.insert(key.clone(), Json::String(text));
         }
         Ok(Json::Object(rendered))
+    }
+}
+
+/// Whether a text or key of a document may be a template.
+pub(crate) fn has_template(document: &Json) -> bool {
+    match document {
+        Json::String(text) => text.contains("{{"),
+        Json::Array(items) => items.iter().any(has_template),
+        Json::Object(members) => members
+            .iter()
+            .any(|(key, member)| key.contains("{{") || has_template(member)),
+        Json::Null | Json::Bool(_) | Json::Number(_) => false,
     }
 }
 

@@ -286,6 +286,23 @@ fn a_matrix_may_have_more_than_two_generators() {
     );
 }
 
+/// A generator without templates answers the same beside each element; what a template changes of
+/// one is not seen by the others.
+#[test]
+fn the_same_answers_of_a_generator_are_not_shared() {
+    let first = json!({"list": {"elements": [{}, {"a": "1"}, {"a": "2"}]}});
+    let second = json!({"list": {"elements": [{"m": {"k": "v"}, "x": null}]}});
+    let title = r#"{{ hasKey . "x" }} {{ set .m "got" (get . "a") }}"#;
+    let set = set(true, &json!([matrix(&first, &second)]), title);
+    // Members with null vanish where parameters are filled in.
+    let wanted = [
+        "true map[got: k:v]",
+        "false map[got:1 k:v]",
+        "false map[got:2 k:v]",
+    ];
+    assert_eq!(titles(&set), wanted);
+}
+
 fn failure(set: &ApplicationSet) -> String {
     let world = json!({"clusters": [{"name": "east", "server": "https://east.example"}]});
     let failure = generate(&world, set).failure.expect("a failure");
