@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 
 // Where the API is while the page is developed: `TIPHYS_API=http://127.0.0.1:8080 npm run dev`.
 const api = process.env["TIPHYS_API"] ?? "http://127.0.0.1:8080";
-const proxy = { "/api": api, "/terminal": { target: api, ws: true } };
+const proxy = { "/api": api, "/extensions.js": api, "/extensions/": api, "/terminal": { target: api, ws: true } };
 
 export default defineConfig({
   plugins: [react()],

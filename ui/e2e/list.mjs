@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 const DELTA = (items) => [...items, { type: "BOOKMARK", application: { metadata: { name: "" }, spec: {} } }].map((result) => `data: ${JSON.stringify({ result })}\n\n`).join("");
 const MANY = 10_000;
 
-const many = () =>
-  Array.from({ length: MANY }, (_, n) => ({
+const many = (count = MANY) =>
+  Array.from({ length: count }, (_, n) => ({
     type: "ADDED",
     application: {
       metadata: { name: `app-${String(n).padStart(5, "0")}`, namespace: "argocd", labels: { team: `t${n % 50}` } },
@@ -108,6 +108,41 @@ export async function listScenario({ page, base, api, spec, step, until }) {
     await page.unroute(asked);
     return `${drawn} rows drawn, or ${tiles} tiles; filtered in ${filtered} ms, summed up in ${summed} ms`;
   });
+  await step("the focus stays on an Application that moves to another place", async () => {
+    const asked = (url) => url.pathname === "/api/v1/stream/applications";
+    let isFocused;
+    const gate = new Promise((done) => (isFocused = done));
+    const watches = [async () => many(130), async () => (await gate, many(130).map((event, n) => (n === 128 ? { ...event, application: { ...event.application, status: { sync: { status: "OutOfSync" }, health: { status: "Degraded" } } } } : event)))];
+    await page.route(asked, async (route) => {
+      const next = watches.shift();
+      if (next) await route.fulfill({ contentType: "text/event-stream", body: DELTA(await next()) });
+    });
+    await page.goto(`${base}/applications?view=list&sort=health`);
+    await total("130");
+    await page.evaluate(() => window.scrollTo(0, document.documentElement.scrollHeight));
+    await page.focus("[aria-label='Menu of app-00128']");
+    isFocused();
+    await page.waitForSelector("[data-app=app-00128][aria-posinset='1']");
+    assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("aria-label")), "Menu of app-00128");
+    await page.unroute(asked);
+  });
+  await step("filters have patterns, and annotations that come when they are asked for", async () => {
+    const streams = [];
+    const note = (request) => request.url().includes("/api/v1/stream/applications?") && streams.push(new URL(request.url()).searchParams.get("fields").includes("metadata.annotations"));
+    page.on("request", note);
+    await api("POST", "/api/v1/applications", { metadata: { name: "annotated", annotations: { "e2e.example.org/owner": "anna" } }, spec: { project: "default", source: { ...spec.source, path: "guestbook" }, destination: { ...spec.destination, namespace: "annotated" } } });
+    await page.goto(`${base}/applications?view=list`);
+    await page.waitForSelector("[data-app=annotated]");
+    assert.ok(!streams.includes(true), "annotations come unasked");
+    await page.selectOption("[aria-label='Filter by']", "annotations");
+    await page.fill(".app-facets input", "e2e.example.org/owner=a[m-n]{n,x}?");
+    await page.press(".app-facets input", "Enter");
+    await shows("annotated");
+    assert.ok(streams.at(-1), "annotations are not asked for");
+    page.off("request", note);
+    await api("DELETE", "/api/v1/applications/annotated?cascade=false");
+    await page.waitForSelector("[data-app=annotated]", { state: "detached" });
+  });
   await step("addresses of Argo CD's page open the same here", async () => {
     await page.goto(`${base}/applications/argocd/guestbook?view=tree&resource=kind%3ADeployment`);
     await page.waitForSelector("[data-kind=Deployment]");
@@ -116,6 +151,11 @@ export async function listScenario({ page, base, api, spec, step, until }) {
     const pod = nodes.find(({ kind }) => kind === "Pod");
     await page.goto(`${base}/applications/argocd/guestbook?node=%2FPod%2F${pod.namespace}%2F${pod.name}%2F0&tab=manifest`);
     await page.waitForSelector(".panel pre.code >> text=kind: Pod");
+    await page.goto(`${base}/applications/argocd/guestbook/${pod.namespace}/${pod.name}/logs?podName=${pod.name}`);
+    await page.waitForSelector(".panel-full .log-lines");
+    await page.press("body", "Escape");
+    await page.waitForSelector(".panel:not(.panel-full) .log-lines");
+    await page.waitForSelector("[data-kind=Deployment]");
     await page.goto(`${base}/applications/guestbook?deploy=all`);
     await page.waitForSelector(`${dialog} >> text=Sync guestbook`);
     await page.press("body", "Escape");

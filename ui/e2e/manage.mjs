@@ -64,6 +64,9 @@ export async function manageScenario({ page, base, api, cluster, kubeconfig, rep
     await page.selectOption(`${second} [name=tool]`, "helm");
     await page.fill(`${second} [name=releaseName]`, "second");
     await page.fill(`${second} [name=valueFiles]`, "$files/chart/values.yaml");
+    await page.click(`${second} .more-options summary`);
+    await page.fill(`${second} [name=helmKubeVersion]`, "1.31.0");
+    await page.check(`${second} [name=skipTests]`);
     await page.click(`${dialog} >> text=Add a source`);
     const third = `${dialog} [data-source='2']`;
     await page.fill(`${third} [name=repoURL]`, repoURL);
@@ -71,7 +74,7 @@ export async function manageScenario({ page, base, api, cluster, kubeconfig, rep
     await save();
     await page.waitForURL(/applications\/many/);
     const sources = async () => (await api("GET", "/api/v1/applications/many")).spec.sources;
-    const chart = { repoURL, path: "chart", targetRevision: "HEAD", helm: { releaseName: "second", valueFiles: ["$files/chart/values.yaml"] } };
+    const chart = { repoURL, path: "chart", targetRevision: "HEAD", helm: { releaseName: "second", valueFiles: ["$files/chart/values.yaml"], kubeVersion: "1.31.0", skipTests: true } };
     const files = { repoURL, targetRevision: "HEAD", ref: "files" };
     const guestbook = { repoURL, path: "guestbook", targetRevision: "HEAD" };
     assert.deepEqual(await sources(), [guestbook, chart, files]);
@@ -82,6 +85,17 @@ export async function manageScenario({ page, base, api, cluster, kubeconfig, rep
     await save();
     await closed();
     assert.deepEqual(await sources(), [{ ...chart, helm: { ...chart.helm, releaseName: "first" } }, files]);
+    // Each source has a revision of its own in a sync.
+    const sha = (await api("GET", "/api/v1/applications/guestbook")).status.sync.revision;
+    await page.click(".app-head .actions button.primary");
+    await page.fill(`${dialog} [name=revision-2]`, sha);
+    assert.equal(await page.locator(`${dialog} [name=revision-1]`).getAttribute("placeholder"), "HEAD");
+    await page.check(`${dialog} [name=dryRun]`);
+    const isSent = page.waitForRequest((request) => request.method() === "POST" && request.url().endsWith("/many/sync"));
+    await page.click(`${dialog} button[type=submit]`);
+    const { revision, revisions, sourcePositions } = (await isSent).postDataJSON();
+    assert.deepEqual([revision, revisions, sourcePositions], [undefined, [sha], [2]]);
+    await closed();
     await api("DELETE", "/api/v1/applications/many?cascade=false");
     await page.waitForSelector("text=many was deleted");
   });

@@ -92,7 +92,7 @@ async function preview(api) {
   // As strict as the program's own page.
   const policy = (await fetch(`${api}/`)).headers.get("content-security-policy");
   const headers = { ...(policy && { "Content-Security-Policy": policy }) };
-  const server = await vite.preview({ root: ui, logLevel: "error", build: { outDir }, preview: { headers, port: 0, host: "127.0.0.1", proxy: { "/api": api, "/terminal": { target: api, ws: true } } } });
+  const server = await vite.preview({ root: ui, logLevel: "error", build: { outDir }, preview: { headers, port: 0, host: "127.0.0.1", proxy: { "/api": api, "/extensions.js": api, "/terminal": { target: api, ws: true } } } });
   return { url: server.resolvedUrls.local[0].replace(/\/$/, ""), close: () => server.close() };
 }
 
@@ -124,7 +124,7 @@ async function scenario(browser, up, base) {
     if (!process.env.E2E_ONLY) await followsGit({ page, base, api, cluster, repository, spec });
     const runs = (part) => [undefined, "", part].includes(process.env.E2E_ONLY);
     if (runs("list")) await listScenario({ page, base, api, spec, step, until });
-    if (runs("views")) await viewsScenario({ page, base, api, cluster, step, until, picture });
+    if (runs("views")) await viewsScenario({ page, base, api, cluster, problems, step, until, picture });
     if (runs("resource")) await resourceScenario({ page, base, api, cluster, step, until });
     if (runs("manage")) await manageScenario({ page, base, api, cluster, kubeconfig: up.kubeconfig, repository, spec, problems, step, until });
     if (runs("catalog")) await catalogScenario({ page, base, api, cluster, step, until, picture });

@@ -1,11 +1,12 @@
 // Ways to see things: tiles, favourites and the summary of the list, menus of rows and nodes, Pods by node, the network, differences side by side, dark and light.
 
 import assert from "node:assert/strict";
+import { expecting } from "./expected.mjs";
 
 const dialog = "dialog[open]";
 const menu = "[role=menu]";
 
-export async function viewsScenario({ page, base, api, cluster, step, until, picture }) {
+export async function viewsScenario({ page, base, api, cluster, problems, step, until, picture }) {
   const query = (name) => new URL(page.url()).searchParams.get(name);
   const operations = async (name) => (await api("GET", `/api/v1/applications/${name}`)).status.operationState?.startedAt;
 
@@ -32,6 +33,54 @@ export async function viewsScenario({ page, base, api, cluster, step, until, pic
     await page.waitForSelector(`${dialog} [data-ended] >> text=1 of 1 accepted`);
     await page.click(`${dialog} >> text=Close`);
     await until("there is another operation", async () => (await operations("guestbook")) !== before);
+  });
+  await step("extensions have tabs, views, buttons, parts of the state and pages", async () => {
+    const script = `((window) => {
+      const text = (of) => (props) => window.React.createElement("p", { className: "own-" + of }, of + " of " + (props.resource?.metadata?.name ?? props.application?.metadata.name ?? "all"));
+      const api = window.extensionsAPI;
+      api.registerResourceExtension(text("tab"), "apps", "Deploy*", "Own tab");
+      api.registerResourceExtension(() => { throw new Error("broken inside"); }, "apps", "Deployment", "Zbroken");
+      api.registerAppViewExtension(text("view"), "Own view", "fa-x");
+      api.registerStatusPanelExtension(text("state"), "Own state", "own-state");
+      api.registerTopBarActionMenuExt(text("button"), "Own button", "own-button", text("flyout"), (app) => app.metadata.name === "guestbook");
+      api.registerSystemLevelExtension(text("page"), "Own page", "/own", "fa-x");
+    })(window);`;
+    await page.route("**/extensions.js", (route) => route.fulfill({ contentType: "application/javascript", body: script }));
+    await page.goto(`${base}/applications/guestbook`);
+    await page.waitForSelector(".tiles >> text=state of guestbook");
+    await page.click("[data-kind=Deployment][data-name=guestbook-ui]");
+    await page.click(".panel [role=tab] >> text=Own tab");
+    await page.waitForSelector(".panel >> text=tab of guestbook-ui");
+    assert.equal(query("tab"), "extension-0");
+    // What fails inside of one says so, and the panel stays.
+    await page.click(".panel [role=tab] >> text=Zbroken");
+    await page.waitForSelector(".panel [role=alert] >> text=broken inside");
+    await expecting(problems, until)("the broken extension", /broken inside/);
+    await page.press("body", "Escape");
+    await page.click("[data-extension=own-button]");
+    await page.waitForSelector(`${dialog} >> text=flyout of guestbook`);
+    assert.equal(query("extension"), "own-button");
+    await page.press("body", "Escape");
+    await page.waitForSelector("dialog", { state: "detached" });
+    await page.click(".tree-tools [data-view='Own view']");
+    await page.waitForSelector("text=view of guestbook");
+    await page.goto(`${base}/applications/argocd/guestbook?view=Own+view`);
+    await page.waitForSelector("text=view of guestbook");
+    await page.click(".tree-tools [data-view=tree]");
+    await page.waitForSelector("[data-kind=Deployment]");
+    await page.click("nav >> text=Own page");
+    await page.waitForSelector("text=page of all");
+    await page.unroute("**/extensions.js");
+  });
+  await step("a style sheet of the settings comes after those of the page", async () => {
+    await page.route("**/custom/own.css", (route) => route.fulfill({ contentType: "text/css", body: ".bar { background: rgb(1, 2, 3); }" }));
+    const settings = (url) => url.pathname === "/api/v1/settings";
+    const json = { ...(await api("GET", "/api/v1/settings")), uiCssURL: "./custom/own.css" };
+    await page.route(settings, (route) => route.fulfill({ json }));
+    await page.goto(`${base}/applications`);
+    await until("the bar has the colour of the style sheet", () => page.evaluate(() => getComputedStyle(document.querySelector(".bar") ?? document.body).backgroundColor === "rgb(1, 2, 3)"));
+    await page.unroute(settings);
+    await page.unroute("**/custom/own.css");
   });
   await step("favourites are kept in the browser, and are a filter", async () => {
     await page.click("[aria-label='Favourite waves']");

@@ -3,6 +3,8 @@ import { createRoot } from "react-dom/client";
 import { api, ApiError, setSignedOutHandler } from "./api/client";
 import { CatalogPage } from "./catalog/catalog";
 import { ChartPage } from "./catalog/chart";
+import { load as loadExtensions } from "./extensions/load";
+import { usePage } from "./extensions/parts";
 import { address as ours } from "./model/links";
 import { ApplicationPage } from "./pages/application";
 import { ListPage } from "./pages/list";
@@ -13,6 +15,7 @@ import { Empty, Failure, Shell, Toasts } from "./parts/shell";
 import { inside, ROOT } from "./root";
 import { Link, parseRoute, useAddress } from "./router";
 import { CHANGED } from "./kept";
+import { addStyleSheet } from "./style-sheet";
 import { applyTheme } from "./theme";
 import "./styles/base.css";
 import "./styles/parts.css";
@@ -49,6 +52,7 @@ function App() {
 
   const url = new URL(address, location.origin);
   const route = parseRoute(url.pathname, url.search);
+  const extension = usePage(url.pathname);
   const logout = async () => {
     await api.logout().catch(() => undefined);
     setSession({ state: "out", notice: "You are logged out." });
@@ -81,9 +85,11 @@ function App() {
           <SettingsPage />
         </Later>
       ) : route.page === "unknown" ? (
-        <Empty title="There is no such page">
-          <Link to="/applications">All Applications</Link>
-        </Empty>
+        (extension ?? (
+          <Empty title="There is no such page">
+            <Link to="/applications">All Applications</Link>
+          </Empty>
+        ))
       ) : (
         <ListPage />
       )}
@@ -99,6 +105,11 @@ const asked = inside(location.pathname) + location.search;
 if (ours(inside(location.pathname), location.search) !== asked) history.replaceState(null, "", ROOT + ours(inside(location.pathname), location.search));
 // The root and the login address have no content of their own.
 if (["/", "/login"].includes(inside(location.pathname))) history.replaceState(null, "", `${ROOT}/applications`);
+
+// Also before anybody has signed in. Without an answer the page looks as usual.
+void api.settings().then(({ uiCssURL }) => addStyleSheet(uiCssURL), () => undefined);
+
+void loadExtensions(window as unknown as Record<string, unknown>);
 
 const root = document.getElementById("root");
 if (root)

@@ -54,6 +54,11 @@ impl Assets {
         self
     }
 
+    /// Whether one of the files has this path.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.0.contains_key(path.trim_start_matches('/'))
+    }
+
     /// The file, or the page for what a browser takes for one.
     pub(crate) fn respond(&self, path: &str, accepts_html: bool) -> Response<Body> {
         let path = path.trim_start_matches('/');

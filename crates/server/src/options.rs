@@ -1,7 +1,7 @@
 //! The server's options. Main type: [`Options`].
 
 use crate::{audit::AuditOptions, auth::Limits, sso::DexTls};
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 use tiphys_rpc::Network;
 
 /// The server's part of the output of `argocd version`.
@@ -49,6 +49,12 @@ pub struct Options {
     pub only_with: Option<String>,
     /// Whether requests below `/extensions` are passed on to the services of argocd-cm.
     pub proxy_extensions: bool,
+    /// Where files are that are served beside the page, such as the style sheet of `ui.cssurl`; none
+    /// if nowhere.
+    pub static_files: Option<PathBuf>,
+    /// Where extensions of the page are: scripts `extension*.js` that run in everybody's browser,
+    /// so nobody else may write there.
+    pub page_extensions: Option<PathBuf>,
     /// Whether the API is described at `/swagger.json` and `/swagger-ui`.
     pub swagger: bool,
     /// Content types of requests that change something; none: any will do, which lets forms of
@@ -103,6 +109,8 @@ impl Default for Options {
             auth_disabled: false,
             only_with: None,
             proxy_extensions: false,
+            static_files: None,
+            page_extensions: None,
             swagger: true,
             content_types: vec!["application/json".into()],
             frame_options: tiphys_rpc::FRAME_OPTIONS.into(),

@@ -9,7 +9,7 @@ use crate::{
     clients,
     cookies::COOKIE,
     dex, logout,
-    pages::{badge, extensions, swagger, terminal},
+    pages::{badge, extensions, own, swagger, terminal},
     services::application::log_file::log_file,
     sign_in, sso,
     state::State,
@@ -25,12 +25,10 @@ use sha2::{Digest as _, Sha256};
 use std::{net::IpAddr, sync::Arc, time::Duration};
 use tiphys_rpc::{
     Call, CallCounts, Network, Reply, Role, StreamFile, Table, Unhealthy, compressed, set_cookie,
-    table::Session, text, token,
+    table::Session, token,
 };
 use tonic::body::Body;
 
-/// The script with the extensions of Argo CD's page, which loads it.
-const EXTENSIONS_SCRIPT: &str = "/extensions.js";
 /// Calls of ApplicationService that may be asked for some fields.
 const SELECT_FIELDS: [&str; 6] = [
     "List",
@@ -94,12 +92,24 @@ const ESCAPED_TWICE: [&str; 3] = ["clusters/", "repositories/", "repocreds/"];
 
 impl State {
     /// A file of the web UI, or its page for those who read.
-    fn page(&self, method: &Method, path: &str, headers: &HeaderMap) -> Response<Body> {
+    async fn page(&self, method: &Method, path: &str, headers: &HeaderMap) -> Response<Body> {
         let is_read = matches!(*method, Method::GET | Method::HEAD);
         let mut accepted = headers.get_all(header::ACCEPT).iter();
         let accepts_html =
             accepted.any(|value| value.to_str().is_ok_and(|v| v.contains("text/html")));
-        let response = self.assets.respond(path, accepts_html && is_read);
+        if is_read
+            && !self.assets.has(path)
+            && let Some(response) = own::file(self, path).await
+        {
+            return self.packed(headers, response);
+        }
+        let mut response = self.assets.respond(path, accepts_html && is_read);
+        let kind = response.headers().get(header::CONTENT_TYPE);
+        let is_page = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+        if is_page && let Some(policy) = own::policy(self).await {
+            let headers = response.headers_mut();
+            headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+        }
         self.packed(headers, response)
     }
 
@@ -231,7 +241,7 @@ impl Role for State {
                 };
                 Ok(match answer.status() {
                     // Without an identity provider, the path is one of the page's.
-                    StatusCode::NOT_FOUND => state.page(&method, path, &headers),
+                    StatusCode::NOT_FOUND => state.page(&method, path, &headers).await,
                     _ => answer,
                 })
             });
@@ -265,19 +275,20 @@ impl Role for State {
                 Ok(state.packed(&headers, answer))
             });
         }
-        if path == EXTENSIONS_SCRIPT {
-            // Extensions of the page come from files beside it; here, there are none.
-            let mut answer = text(StatusCode::OK, "");
-            let script = HeaderValue::from_static("application/javascript");
-            answer.headers_mut().insert(header::CONTENT_TYPE, script);
-            return Box::pin(ready(Ok(compressed(request.headers(), answer))));
+        if path == own::EXTENSIONS {
+            let folder = self.options.page_extensions.clone();
+            let headers = request.headers().clone();
+            return Box::pin(async move {
+                let answer = own::extensions(folder).await;
+                Ok(compressed(&headers, answer))
+            });
         }
-        let answer = if REST.iter().any(|prefix| path.starts_with(prefix)) {
-            Err(request)
-        } else {
-            Ok(self.page(request.method(), path, request.headers()))
-        };
-        Box::pin(ready(answer))
+        if REST.iter().any(|prefix| path.starts_with(prefix)) {
+            return Box::pin(ready(Err(request)));
+        }
+        let (method, path) = (request.method().clone(), path.to_owned());
+        let headers = request.headers().clone();
+        Box::pin(async move { Ok(state.page(&method, &path, &headers).await) })
     }
 
     fn root_path(&self) -> &str {

@@ -19,6 +19,7 @@ mod health;
 mod kubeapps;
 mod matrix;
 mod notifications;
+mod own_page;
 mod paths;
 mod permissions;
 mod policy;

@@ -36,6 +36,13 @@ it("asks for what a row shows, and goes on with the token: deletions in between 
   const fields = asked[0]?.get("fields")?.split(",") ?? [];
   expect(fields).toContain("result.delta");
   expect(new Set(asked.map((query) => query.get("fields"))).size).toBe(1);
+  expect(fields).not.toContain("result.application.metadata.annotations");
+});
+
+it("asks for annotations where somebody filters by them", async () => {
+  const asked = serve([event("BOOKMARK", {}, "t1")]);
+  await follower(() => {}, true)(new AbortController().signal, () => {});
+  expect(asked[0]?.get("fields")?.split(",")).toContain("result.application.metadata.annotations");
 });
 
 it("tells of a first state only when it is whole", async () => {

@@ -10,7 +10,7 @@ import type { ApplicationDelta } from "./types";
 const GATHER = 60;
 
 /** Follows the Applications from one watch to the next, and tells of them when all of them are known. */
-export function follower(tell: (apps: Applications) => void): Open {
+export function follower(tell: (apps: Applications) => void, annotations = false): Open {
   const followed = new Followed();
   return async (signal, opened) => {
     // What came in only in part is of no use to a watch that begins anew.
@@ -27,7 +27,7 @@ export function follower(tell: (apps: Applications) => void): Open {
       timer ??= setTimeout(flush, GATHER);
     };
     try {
-      await api.watchAll(followed.resume, signal, { open: opened, message });
+      await api.watchAll(followed.resume, annotations, signal, { open: opened, message });
     } catch (e) {
       // The token is none for this server.
       if (e instanceof ApiError && e.status === 400) followed.forget();

@@ -1,6 +1,7 @@
 // Calls of the API. The session is an HttpOnly cookie of the server, so the page never holds a token.
 
 import { EventParser, type Message } from "./lines";
+import { positioned, type Revision } from "../model/revisions";
 import { retryOf } from "../model/sync";
 import { ROOT } from "../root";
 import type { Application, ApplicationDelta, ApplicationEvent, ApplicationList, ApplicationTree, ResourceDiff, ResourceRef, RevisionMetadata, SyncWindows } from "./types";
@@ -103,27 +104,32 @@ export interface AuthSettings {
   userLoginsDisabled?: boolean;
   /** Whether there are terminals. */
   execEnabled?: boolean;
+  /** Those of Kustomize that Applications may choose. */
+  kustomizeVersions?: string[] | null;
   /** Where the control plane is. */
   controllerNamespace?: string;
   uiBannerContent?: string;
   uiBannerURL?: string;
   uiBannerPermanent?: boolean;
+  /** A style sheet of whoever runs the control plane. */
+  uiCssURL?: string;
   help?: { chatUrl?: string; chatText?: string; binaryUrls?: Record<string, string> | null };
 }
 
-/** What a list shows of an Application. A token is for these fields only. */
-const IN_LISTS = [
+/** What a list shows of an Application. A token is for these fields only. Annotations may be longer than all the rest, so they come only when somebody filters by them. */
+const inLists = (annotations: boolean) => [
   "result.type",
   "result.delta",
   ...[
-    ...["name", "namespace", "uid", "resourceVersion", "labels", "deletionTimestamp"].map((name) => `metadata.${name}`),
+    ...["name", "namespace", "uid", "resourceVersion", "labels", "deletionTimestamp", ...(annotations ? ["annotations"] : [])].map((name) => `metadata.${name}`),
     ...["project", "source", "sources", "sourceHydrator", "destination", "syncPolicy"].map((name) => `spec.${name}`),
     ...["sync", "health", "history", "operationState.phase", "operationState.message", "operationState.finishedAt"].map((name) => `status.${name}`),
   ].map((path) => `result.application.${path}`),
 ].join(",");
 
 export interface SyncOptions {
-  revision: string;
+  /** Empty: the Application's own. */
+  revision: Revision;
   prune: boolean;
   dryRun: boolean;
   force: boolean;
@@ -165,7 +171,7 @@ export const api = {
   sync: (id: AppName, o: SyncOptions) =>
     change<Application>("POST", `${app(id)}/sync`, {
       appNamespace: id.namespace || undefined,
-      revision: o.revision || undefined,
+      ...(typeof o.revision === "string" ? { revision: o.revision || undefined } : positioned(o.revision)),
       prune: o.prune,
       dryRun: o.dryRun,
       strategy: o.applyOnly ? { apply: { force: o.force } } : { hook: { force: o.force } },
@@ -186,8 +192,8 @@ export const api = {
     return found.manifest ?? "";
   },
   /** All of them, then only what changes: with `resume`, what has changed since. */
-  watchAll: (resume: string, signal: AbortSignal, on: { open: () => void; message: (m: ApplicationDelta) => void }) =>
-    stream<ApplicationDelta>("/api/v1/stream/applications", { delta: "true", resume, fields: IN_LISTS }, signal, on),
+  watchAll: (resume: string, annotations: boolean, signal: AbortSignal, on: { open: () => void; message: (m: ApplicationDelta) => void }) =>
+    stream<ApplicationDelta>("/api/v1/stream/applications", { delta: "true", resume, fields: inLists(annotations) }, signal, on),
   watch: (id: AppName, signal: AbortSignal, on: { open: () => void; message: (m: ApplicationEvent) => void }) =>
     stream<ApplicationEvent>("/api/v1/stream/applications", { name: id.name, appNamespace: id.namespace }, signal, on),
   watchTree: (id: AppName, signal: AbortSignal, on: { open: () => void; message: (m: ApplicationTree) => void }) =>

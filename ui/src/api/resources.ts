@@ -2,6 +2,7 @@
 
 import { app, type AppName, change, get, type Query, stream, url } from "./client";
 import type { PlanSource } from "../model/plan";
+import { positioned, type Revision } from "../model/revisions";
 import type { DeepLink, Event, LogLine, ResourceAction, ResourceDiff, ResourceRef } from "./types";
 
 export interface LogsWanted {
@@ -45,14 +46,10 @@ export function logsQuery(id: AppName, r: ResourceRef, wanted: LogsWanted): Quer
 export const logsFile = (id: AppName, r: ResourceRef, wanted: LogsWanted) =>
   url(`${app(id)}/logs`, { ...logsQuery(id, r, { ...wanted, follow: false }), download: "true" });
 
-/** Of an Application with a list of sources: one for each. */
-export type Revision = string | readonly string[];
-
-/** Positions begin at 1. A source without a revision stays at its own. */
 function atRevision(revision: Revision): Query {
   if (typeof revision === "string") return { revision };
-  const known = revision.flatMap((one, n) => (one ? [[one, String(n + 1)] as const] : []));
-  return { revisions: known.map(([one]) => one), sourcePositions: known.map(([, position]) => position) };
+  const { revisions, sourcePositions } = positioned(revision);
+  return { revisions, sourcePositions: sourcePositions.map(String) };
 }
 
 /** Which manifests a plan needs. */

@@ -22,6 +22,13 @@ export interface HelmSource {
   releaseName?: string;
   skipCrds?: boolean;
   ignoreMissingValueFiles?: boolean;
+  skipTests?: boolean;
+  skipSchemaValidation?: boolean;
+  passCredentials?: boolean;
+  namespace?: string;
+  version?: string;
+  kubeVersion?: string;
+  apiVersions?: string[];
 }
 
 export interface KustomizeSource {
@@ -34,6 +41,15 @@ export interface KustomizeSource {
   replicas?: { name: string; count?: number | string }[];
   components?: string[];
   patches?: KustomizePatch[];
+  commonAnnotationsEnvsubst?: boolean;
+  forceCommonLabels?: boolean;
+  forceCommonAnnotations?: boolean;
+  labelWithoutSelector?: boolean;
+  labelIncludeTemplates?: boolean;
+  ignoreMissingComponents?: boolean;
+  version?: string;
+  kubeVersion?: string;
+  apiVersions?: string[];
 }
 
 export interface KustomizePatch {
@@ -56,8 +72,16 @@ export interface PluginSource {
   parameters?: PluginParameter[];
 }
 
+export interface JsonnetVar {
+  name: string;
+  value?: string;
+  /** The value is an expression, not a text. */
+  code?: boolean;
+}
+
 export interface DirectorySource {
   recurse?: boolean;
+  jsonnet?: { extVars?: JsonnetVar[]; tlas?: JsonnetVar[]; libs?: string[] } | undefined;
   include?: string;
   exclude?: string;
 }
@@ -238,6 +262,14 @@ export interface ApplicationTree {
   nodes?: ResourceNode[] | null;
   orphanedNodes?: ResourceNode[] | null;
   unreadableKinds?: UnreadableKind[] | null;
+  /** The nodes of the cluster on which its Pods run. */
+  hosts?: HostInfo[] | null;
+}
+
+/** Amounts are thousandths; numbers of 64 bits may come as texts. */
+export interface HostInfo {
+  name?: string;
+  resourcesInfo?: { resourceName?: string; requestedByApp?: number | string; requestedByNeighbors?: number | string; capacity?: number | string }[] | null;
 }
 
 // A kind of which objects may be missing from the tree.

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Application } from "../api/types";
-import { type Chosen, chosenIn, ignoredIn, isChosen, isPicked, proposals, queryOf, toggled } from "./facets";
+import { type Chosen, chosenIn, isChosen, isPicked, proposals, queryOf, toggled } from "./facets";
 
 const app: Application = {
-  metadata: { name: "shop", namespace: "argocd", labels: { tier: "web", team: "red" } },
+  metadata: { name: "shop", namespace: "argocd", labels: { tier: "web", team: "red" }, annotations: { "example.org/owner": "anna=a", long: "x".repeat(200) } },
   spec: {
     project: "store",
     sources: [{ repoURL: "https://git.example.org/a.git", targetRevision: "v1" }, { repoURL: "https://git.example.org/b.git" }],
@@ -40,6 +40,12 @@ describe("what is chosen", () => {
     [{ repo: ["https://git.example.org/b.git"] }, true],
     [{ targetRevision: ["HEAD"] }, true],
     [{ targetRevision: ["v2"] }, false],
+    [{ annotations: ["example.org/owner", "!other"] }, true],
+    [{ annotations: ["example.org/owner=anna=*"] }, true],
+    [{ annotations: ["example.org/owner=ann?=a", "example.org/owner=bob"] }, false],
+    [{ annotations: ["tier=web"] }, false],
+    [{ namespace: ["shop-{prod,stage}"] }, true],
+    [{ proj: ["[a-r]tore"] }, false],
     [{ autoSync: ["Enabled"] }, true],
     [{ autoSync: ["Disabled"] }, false],
     [{ operation: ["Failed", "Error"] }, true],
@@ -67,9 +73,9 @@ it("proposes what most have first, and not too much", () => {
 
 it("a phase is no field of every object", () => expect(isChosen(app, { operation: ["constructor"] })).toBe(false));
 
-it("a filter that is not known is named", () => {
-  expect(ignoredIn("?annotations=team%3Dred&labels=a%3Db")).toEqual(["annotations"]);
-  expect(ignoredIn("?annotations=&labels=a%3Db&view=list")).toEqual([]);
+it("filters by annotations, and proposes none with a long value", () => {
+  expect(chosenIn("?annotations=team%3Dred&labels=a%3Db")).toEqual({ annotations: ["team=red"], labels: ["a=b"] });
+  expect(proposals([app], "annotations")).toEqual(["example.org/owner=anna=a", "long"]);
 });
 
 it("only a proposal that was picked is a filter at once", () => {

@@ -3,12 +3,14 @@
 import type { Application } from "../api/types";
 import { healthOf, sourcesOf, syncOf } from "./applications";
 import { isAutomated } from "./history";
+import { fits } from "./pattern";
 
 export const FACETS = {
   sync: "Sync",
   health: "Health",
   proj: "Project",
   labels: "Label",
+  annotations: "Annotation",
   cluster: "Cluster",
   namespace: "Namespace",
   repo: "Repository",
@@ -21,9 +23,12 @@ export type Facet = keyof typeof FACETS;
 export type Chosen = Partial<Record<Facet, readonly string[]>>;
 
 /** Those that are chosen by name; the others have buttons of their own. */
-export const NAMED: readonly Facet[] = ["proj", "labels", "cluster", "namespace", "repo", "targetRevision", "autoSync", "operation"];
+export const NAMED: readonly Facet[] = ["proj", "labels", "annotations", "cluster", "namespace", "repo", "targetRevision", "autoSync", "operation"];
 
 const isFacet = (name: string): name is Facet => Object.hasOwn(FACETS, name);
+
+/** Longer values are not proposed. */
+const LONG = 100;
 
 /** What an Application has of a facet. */
 export function valuesOf(app: Application, facet: Facet): string[] {
@@ -33,6 +38,8 @@ export function valuesOf(app: Application, facet: Facet): string[] {
     health: () => [healthOf(app)],
     proj: () => [project],
     labels: () => Object.entries(app.metadata.labels ?? {}).map(([key, value]) => `${key}=${value}`),
+    // Whole manifests are among them, which nobody would choose.
+    annotations: () => Object.entries(app.metadata.annotations ?? {}).map(([key, value]) => (value.length > LONG ? key : `${key}=${value}`)),
     cluster: () => [destination?.name, destination?.server],
     namespace: () => [destination?.namespace],
     repo: () => sourcesOf(app).map(({ repoURL }) => repoURL),
@@ -43,23 +50,8 @@ export function valuesOf(app: Application, facet: Facet): string[] {
   return [...new Set(found.filter((value) => value !== undefined && value !== ""))] as string[];
 }
 
-/** With `*` for any text, as in Argo CD. */
-function fits(pattern: string, value: string): boolean {
-  if (!pattern.includes("*")) return pattern === value;
-  const parts = pattern.split("*");
-  const [first = "", last = ""] = [parts[0], parts.at(-1)];
-  if (!value.startsWith(first) || !value.endsWith(last) || value.length < first.length + last.length) return false;
-  let at = first.length;
-  for (const part of parts.slice(1, -1)) {
-    const found = value.indexOf(part, at);
-    if (found < 0 || found + part.length > value.length - last.length) return false;
-    at = found + part.length;
-  }
-  return true;
-}
-
-/** `key`, `!key`, `key=value`, `key==value`, `key!=value`, `key in (a, b)` or `key notin (a, b)`. */
-function hasLabel(labels: Readonly<Record<string, string>>, wanted: string): boolean {
+/** Of labels or annotations: `key`, `!key`, `key=value`, `key==value`, `key!=value`, `key in (a, b)` or `key notin (a, b)`. */
+function hasPair(labels: Readonly<Record<string, string>>, wanted: string): boolean {
   const label = (key: string) => (Object.hasOwn(labels, key) ? labels[key] : undefined);
   const list = /^(\S+)\s+(in|notin)\s*\(([^)]*)\)$/.exec(wanted.trim());
   if (list) {
@@ -84,11 +76,11 @@ function patterns(facet: Facet, wanted: string): readonly string[] {
   return both ? [both[1] ?? "", both[2] ?? ""] : [wanted];
 }
 
-/** Of each facet one of the chosen values is enough, but for labels: all of them are wanted. */
+/** Of each facet one of the chosen values is enough, but for labels and annotations: all of them are wanted. */
 export function isChosen(app: Application, chosen: Chosen): boolean {
   return (Object.entries(chosen) as [Facet, readonly string[]][]).every(([facet, wanted]) => {
     if (wanted.length === 0) return true;
-    if (facet === "labels") return wanted.every((label) => hasLabel(app.metadata.labels ?? {}, label));
+    if (facet === "labels" || facet === "annotations") return wanted.every((one) => hasPair(app.metadata[facet] ?? {}, one));
     const values = valuesOf(app, facet);
     return wanted.flatMap((one) => patterns(facet, one)).some((pattern) => values.some((value) => fits(pattern, value)));
   });
@@ -108,15 +100,6 @@ export function chosenIn(search: string): Chosen {
   const query = new URLSearchParams(search);
   const found: [string, string[]][] = [...query].filter(([name]) => isFacet(name)).map(([name, text]) => [name, text.split(",").map(decoded).filter(Boolean)]);
   return Object.fromEntries(found.filter(([, values]) => values.length > 0));
-}
-
-/** Filters of Argo CD's addresses that are not among the facets: the list is not told annotations, which may be long. */
-const UNSUPPORTED = ["annotations"];
-
-/** Those in the query of an address. Who follows such an address sees more than was meant. */
-export function ignoredIn(search: string): string[] {
-  const query = new URLSearchParams(search);
-  return UNSUPPORTED.filter((name) => query.get(name));
 }
 
 /** The value of the query for these. */

@@ -45,7 +45,7 @@ function ofLogs(parts: string[], query: URLSearchParams): string {
   const [app, [namespace = "", container = ""]] = names.length === 5 ? [names.slice(0, 2), names.slice(2)] : [names.slice(0, 1), names.slice(1)];
   const pod = query.get("podName");
   const of = pod ? ["", "Pod", namespace, pod] : [query.get("group") ?? "", query.get("kind") ?? "", namespace, query.get("name") ?? ""];
-  return `/applications/${app.map(encodeURIComponent).join("/")}?${new URLSearchParams({ node: of.join("/"), tab: "logs", container })}`;
+  return `/applications/${app.map(encodeURIComponent).join("/")}?${new URLSearchParams({ node: of.join("/"), tab: "logs", container, full: "1" })}`;
 }
 
 /** The address here for one of Argo CD's, from its path and query; the same if it is one of this page's. */

@@ -73,7 +73,7 @@ export function pair(line: string): [string, string] {
 }
 
 /** What a line cannot hold stays as it is. */
-const fits = ({ name, value }: { name: string; value?: string }) => name !== "" && !/[\n\r=]|^\s|\s$/.test(name) && !/[\n\r]|^\s|\s$/.test(value ?? "");
+export const fits = ({ name, value }: { name: string; value?: string }) => name !== "" && !/[\n\r=]|^\s|\s$/.test(name) && !/[\n\r]|^\s|\s$/.test(value ?? "");
 
 /** The lines `key=value` of a map, without what a line cannot hold. */
 export const mapLines = (map: Record<string, string> | undefined) =>

@@ -5,8 +5,9 @@ import { changed, lines, pair, type ParameterForm, parameterForm, withParameters
 import { patchesOf, patchRows } from "./patches";
 import { type PluginForm, pluginForm, withPlugin } from "./plugin";
 import type { Row } from "./project";
+import { type OptionForm, optionForm, withOptions } from "./tool-options";
 
-export interface SourceForm extends ParameterForm, PluginForm {
+export interface SourceForm extends ParameterForm, PluginForm, OptionForm {
   /** Its place in the Application as it was; undefined: it is new. */
   at: number | undefined;
   /** Which one it is, wherever it is moved to. */
@@ -60,6 +61,7 @@ export function sourceForm(source?: Source, at?: number): SourceForm {
     exclude: directory?.exclude ?? "",
     ...pluginForm(source?.plugin),
     ...parameterForm(source),
+    ...optionForm(source),
   };
 }
 
@@ -114,7 +116,7 @@ export function withSource(source: Source | undefined, form: SourceForm): Source
   if (differs("include")) wanted.directory = changed(wanted.directory, { include });
   if (differs("exclude")) wanted.directory = changed(wanted.directory, { exclude });
   for (const tool of ["helm", "kustomize", "directory"] as const) if (!wanted[tool]) delete wanted[tool];
-  return withParameters(wanted, form);
+  return withOptions(withParameters(wanted, form), form);
 }
 
 /** The list with one of its entries moved by one place. */

@@ -4,6 +4,8 @@ import { useCallback, useMemo, useState } from "react";
 import { api, type AppName } from "../api/client";
 import { useStream } from "../api/live";
 import type { Application, ApplicationTree } from "../api/types";
+import { ActionParts, Flyout, StatusParts, useView, ViewPart } from "../extensions/parts";
+import { isShown, useExtensions } from "../extensions/registry";
 import { useMedia, useNow, useTitle } from "../hooks";
 import { healthOf, sourcesOf, syncedRevision, syncOf } from "../model/applications";
 import { ago, exact, shortRevision } from "../model/time";
@@ -68,8 +70,10 @@ export function ApplicationPage({ id }: { id: AppName }) {
   const filtered = useMemo(() => root && filterTree(root, { text, problems }), [root, text, problems]);
   const close = useCallback(() => {
     // Where one was before the panel opened.
-    document.querySelector<HTMLElement>(":is(.node, .pod, .pod-group-name)[aria-pressed=true]")?.focus();
-    setQuery({ node: "", tab: "", container: "" });
+    const before = document.querySelector<HTMLElement>(":is(.node, .pod, .pod-group-name)[aria-pressed=true]");
+    // Behind a panel with the whole window nothing is drawn.
+    (before ?? document.querySelector<HTMLElement>("#main"))?.focus();
+    setQuery({ node: "", tab: "", container: "", full: "" });
   }, []);
   const select = useCallback((key: string) => setQuery({ node: key === selected || key === "application" ? "" : key, tab: "", container: "" }), [selected]);
   const [deed, setDeed] = useState<NodeDeed>();
@@ -79,7 +83,11 @@ export function ApplicationPage({ id }: { id: AppName }) {
     const app = { name, namespace };
     return (node: TreeNode) => <NodeMenu app={app} node={node} open={openNode} ask={setDeed} />;
   }, [name, namespace]);
-  const drawn = drawnOf(useQuery("tree"));
+  // Argo CD's addresses have the views of extensions in `view`.
+  const [asked, alsoAsked] = [useQuery("tree"), useQuery("view")];
+  const view = useView(app, asked || alsoAsked)?.title;
+  const drawn = drawnOf(asked);
+  const wantsFull = useQuery("full") !== "";
   if (deleted || error?.status === 404)
     return (
       <Empty title={deleted ? `${id.name} was deleted` : `There is no Application ${id.name}`}>
@@ -96,19 +104,26 @@ export function ApplicationPage({ id }: { id: AppName }) {
       </div>
     );
   const node = selected ? find(root, selected) : undefined;
+  // A panel with the whole window is alone in it. It stays the same panel: its logs and its terminal go on.
+  const full = wantsFull && node !== undefined;
   const shape = { root: filtered, now, selected, onSelect: select, menu };
   return (
-    <div className={`page page-app${node ? " with-panel" : ""}`}>
-      <Header app={app} id={id} now={now} why={root.healthMessage} live={<LiveDot connection={connection === "live" ? treeConnection : connection} error={error ?? treeError} />} />
-      <Conditions app={app} />
-      <Unreadable tree={tree} />
-      <TreeTools filter={{ text, problems }} all={countNodes(root) - 1} shown={countNodes(filtered) - 1} orphans={tree?.orphanedNodes?.length ?? 0} orphaned={orphaned} drawn={drawn} wide={wide} />
-      <section aria-label="Resources">
-        {drawn === "pods" ? <Pods root={filtered} selected={selected} onSelect={select} /> : drawn === "network" ? <NetworkView {...shape} /> : wide && drawn === "tree" ? <TreeView {...shape} /> : <TreeList {...shape} />}
-      </section>
-      <Details app={app} id={id} now={now} />
+    <div className={`page page-app${full ? " page-full" : node ? " with-panel" : ""}`}>
+      {!full && (
+        <>
+          <Header app={app} id={id} now={now} why={root.healthMessage} tree={tree} live={<LiveDot connection={connection === "live" ? treeConnection : connection} error={error ?? treeError} />} />
+          <Conditions app={app} />
+          <Unreadable tree={tree} />
+          <TreeTools filter={{ text, problems }} all={countNodes(root) - 1} shown={countNodes(filtered) - 1} orphans={tree?.orphanedNodes?.length ?? 0} orphaned={orphaned} app={app} view={view} drawn={drawn} wide={wide} />
+          <section aria-label="Resources">
+            {view !== undefined ? <ViewPart title={view} app={app} tree={tree} /> : drawn === "pods" ? <Pods root={filtered} hosts={tree?.hosts ?? []} selected={selected} onSelect={select} /> : drawn === "network" ? <NetworkView {...shape} /> : wide && drawn === "tree" ? <TreeView {...shape} /> : <TreeList {...shape} />}
+          </section>
+          <Details app={app} id={id} now={now} />
+          <Flyout app={app} tree={tree} />
+        </>
+      )}
       {deed && <NodeDeedDialog app={app} id={id} deed={deed} onClose={() => setDeed(undefined)} />}
-      {node && <Panel key={node.key} app={id} of={app} node={node} now={now} onClose={close} />}
+      {node && <Panel key={node.key} app={id} of={app} tree={tree} node={node} now={now} full={full} onClose={close} />}
     </div>
   );
 }
@@ -131,18 +146,27 @@ interface ToolsProps {
   orphans: number;
   /** Whether they are shown. */
   orphaned: boolean;
+  app: Application;
+  /** The view of an extension, instead of those of the page. */
+  view: string | undefined;
   drawn: Drawn;
   /** Where there is little room, the tree is a list. */
   wide: boolean;
 }
 
 function TreeTools(p: ToolsProps) {
-  const { filter, all, orphans } = p;
+  const { filter, all, orphans, app, view } = p;
+  const { views } = useExtensions();
   return (
     <div className="tools tree-tools">
       <div className="views" role="group" aria-label="How the resources are shown">
         {(Object.entries(DRAWN) as [Drawn, string][]).filter(([name]) => p.wide || name !== "list").map(([name, title]) => (
-          <button key={name} type="button" className="small" data-view={name} aria-pressed={name === p.drawn} onClick={() => setQuery({ tree: name === "tree" ? "" : name })}>
+          <button key={name} type="button" className="small" data-view={name} aria-pressed={view === undefined && name === p.drawn} onClick={() => setQuery({ tree: name === "tree" ? "" : name, ...(view !== undefined && { view: "" }) })}>
+            {title}
+          </button>
+        ))}
+        {views.filter((one) => isShown(one, app)).map(({ title }) => (
+          <button key={title} type="button" className="small" data-view={title} aria-pressed={title === view} onClick={() => setQuery({ tree: title })}>
             {title}
           </button>
         ))}
@@ -177,9 +201,9 @@ function TreeFilters({ filter, all, shown, orphans, orphaned }: ToolsProps) {
   );
 }
 
-type HeaderProps = { app: Application; id: AppName; now: number; why: string | undefined; live: React.ReactNode };
+type HeaderProps = { app: Application; id: AppName; now: number; why: string | undefined; tree: ApplicationTree | undefined; live: React.ReactNode };
 
-function Header({ app, id, now, why, live }: HeaderProps) {
+function Header({ app, id, now, why, tree, live }: HeaderProps) {
   const { status, spec } = app;
   const source = sourcesOf(app)[0];
   const operation = status?.operationState;
@@ -196,6 +220,7 @@ function Header({ app, id, now, why, live }: HeaderProps) {
         {live}
         {app.metadata.deletionTimestamp && <span className="badge tone-bad">Deleting</span>}
         <span className="grow" />
+        <ActionParts app={app} tree={tree} />
         <Actions app={app} id={id} phase={phase} />
       </div>
       <dl className="tiles">
@@ -252,6 +277,7 @@ function Header({ app, id, now, why, live }: HeaderProps) {
           <dd title={exact(synced)}>{ago(synced, now) || "never"}</dd>
           <dd className="small">{spec.syncPolicy?.automated && spec.syncPolicy.automated.enabled !== false ? "automatic" : "by hand"}</dd>
         </div>
+        <StatusParts app={app} />
       </dl>
       <Links app={id} known={status?.summary?.externalURLs} />
     </div>

@@ -8,7 +8,7 @@ import type { Application } from "../api/types";
 import { useNow, useTitle } from "../hooks";
 import { keep, kept, useKept } from "../kept";
 import { type Applications, count, healthOf, keyOf, matches, type Order, ORDERS, sorted, syncOf } from "../model/applications";
-import { chosenIn, FACETS, ignoredIn, isChosen, queryOf, toggled } from "../model/facets";
+import { chosenIn, FACETS, isChosen, queryOf, toggled } from "../model/facets";
 import { NO_PICKS, pickOf, stillShown, withPick } from "../model/picks";
 import { favouritesIn, type View, viewOf, VIEWS, withFavourite } from "../model/views";
 import { AppDialog } from "../parts/app-dialog";
@@ -27,10 +27,12 @@ const SYNC = ["Synced", "OutOfSync", "Unknown"];
 const HEALTH = ["Healthy", "Progressing", "Degraded", "Suspended", "Missing", "Unknown"];
 const ORDERS_OF = { sync: SYNC, health: HEALTH };
 
-function useApplications() {
-  const [apps, setApps] = useState<Applications>();
-  const open = useMemo(() => follower(setApps), []);
-  return { apps, ...useStream("applications", open) };
+function useApplications(annotations: boolean) {
+  const [told, setTold] = useState<{ apps: Applications; annotations: boolean }>();
+  const open = useMemo(() => follower((apps) => setTold({ apps, annotations }), annotations), [annotations]);
+  // Without their annotations, a filter by them would find nothing, or too much.
+  const apps = annotations && !told?.annotations ? undefined : told?.apps;
+  return { apps, ...useStream(annotations ? "applications with annotations" : "applications", open) };
 }
 
 /** Those that are chosen to do something with. What the filter hides is not among them, and another filter begins with none. */
@@ -79,9 +81,10 @@ function useView(): [View, (view: View) => void] {
 
 export function ListPage() {
   useTitle("Applications");
-  const { apps, connection, error } = useApplications();
   const { search } = new URL(useAddress(), location.origin);
   const chosen = useMemo(() => chosenIn(search), [search]);
+  const annotated = chosen.annotations !== undefined;
+  const { apps, connection, error } = useApplications(annotated);
   const text = useQuery("search");
   const wanted = useQuery("sort");
   const order = (Object.hasOwn(ORDERS, wanted) ? wanted : "") as Order;
@@ -100,7 +103,6 @@ export function ListPage() {
   const shown = useMemo(() => all.filter((app) => (!onlyFavourites || favourites.has(keyOf(app))) && isChosen(app, chosen) && matches(app, words)), [all, words, chosen, onlyFavourites, favourites]);
   const filter = useMemo(() => JSON.stringify([words, chosen, onlyFavourites]), [words, chosen, onlyFavourites]);
   const { picks, picked, pick, pickAll, pickNone } = usePicked(shown, filter);
-  const ignored = useMemo(() => ignoredIn(search), [search]);
   const clear = () => setQuery({ search: "", showFavorites: "", ...Object.fromEntries(Object.keys(FACETS).map((facet) => [facet, ""])) });
   const states = (facet: "sync" | "health") => ({ chosen: chosen[facet] ?? [], choose: (word: string) => setQuery({ [facet]: queryOf(toggled(chosen[facet], word)) }) });
   const rowOf = (app: Application, position: number) => {
@@ -151,7 +153,7 @@ export function ListPage() {
           />
         </div>
       </div>
-      {all.length > 0 && <Facets apps={all} chosen={chosen} choose={(facet, values) => setQuery({ [facet]: queryOf(values) })} />}
+      {(all.length > 0 || (annotated && !apps)) && <Facets apps={all} chosen={chosen} choose={(facet, values) => setQuery({ [facet]: queryOf(values) })} />}
       {error && !apps && <Failure error={error} what="The Applications cannot be listed." />}
       {!apps && !error && <Skeleton />}
       {apps && all.length === 0 && (
@@ -167,18 +169,9 @@ export function ListPage() {
           </button>
         </Empty>
       )}
-      {ignored.map((name) => (
-        <div key={name} className="notice tone-warn" role="alert">
-          <strong>The filter by {name} is not supported, so this list ignores it.</strong>
-          <span>Nothing is done with several Applications at once as long as the address has it.</span>
-          <button type="button" onClick={() => setQuery({ [name]: "" })}>
-            Remove it
-          </button>
-        </div>
-      ))}
-      {picked.length > 0 && view !== "summary" && ignored.length === 0 && <BulkTools apps={picked} total={shown.length} ask={(deed) => setAsking({ deed, apps: picked })} clear={pickNone} all={pickAll} />}
+      {picked.length > 0 && view !== "summary" && <BulkTools apps={picked} total={shown.length} ask={(deed) => setAsking({ deed, apps: picked })} clear={pickNone} all={pickAll} />}
       {shown.length > 0 && view === "summary" && <Summary apps={shown} orders={ORDERS_OF} choose={(facet, value) => setQuery({ [facet]: queryOf([value]) })} />}
-      {shown.length > 0 && view === "tiles" && <Chunks key="tiles" className="app-tiles" title="Applications" items={shown} row={(app, position) => <Tile key={keyOf(app)} {...rowOf(app, position)} />} />}
+      {shown.length > 0 && view === "tiles" && <Chunks key="tiles" className="app-tiles" title="Applications" items={shown} name={keyOf} row={(app, position) => <Tile key={keyOf(app)} {...rowOf(app, position)} />} />}
       {shown.length > 0 && view === "list" && (
         <div className="apps">
           <div className="app-row app-titles" aria-hidden="true">
@@ -190,7 +183,7 @@ export function ListPage() {
             <span>Last sync</span>
             <span />
           </div>
-          <Chunks title="Applications" items={shown} row={(app, position) => <Row key={keyOf(app)} {...rowOf(app, position)} />} />
+          <Chunks title="Applications" items={shown} name={keyOf} row={(app, position) => <Row key={keyOf(app)} {...rowOf(app, position)} />} />
         </div>
       )}
     </div>

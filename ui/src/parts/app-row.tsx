@@ -2,7 +2,7 @@
 
 import { memo } from "react";
 import type { Application } from "../api/types";
-import { healthOf, sourcesOf, syncedAt, syncOf } from "../model/applications";
+import { healthOf, keyOf, sourcesOf, syncedAt, syncOf } from "../model/applications";
 import { ago, exact, shortRevision } from "../model/time";
 import { safeUrl, shortRepo } from "../model/url";
 import { applicationPath, Link } from "../router";
@@ -30,7 +30,7 @@ export const Row = memo(function Row({ app, now, picked, pick, position, total, 
   const repo = safeUrl(source?.repoURL);
   const path = source?.chart ?? source?.path;
   return (
-    <div role="listitem" aria-posinset={position} aria-setsize={total} className={`app-row tone-${toneOf(healthOf(app))}`} data-app={metadata.name}>
+    <div role="listitem" aria-posinset={position} aria-setsize={total} className={`app-row tone-${toneOf(healthOf(app))}`} data-app={metadata.name} data-item={keyOf(app)}>
       <label className="app-pick above">
         <input type="checkbox" aria-label={`Choose ${metadata.name}`} checked={picked} onChange={() => pick(app)} />
       </label>

@@ -1,7 +1,7 @@
 // One Application as a tile.
 
 import { memo } from "react";
-import { healthOf, sourcesOf, syncedAt, syncedRevision, syncOf } from "../model/applications";
+import { healthOf, keyOf, sourcesOf, syncedAt, syncedRevision, syncOf } from "../model/applications";
 import { ago, exact, shortRevision } from "../model/time";
 import { shortRepo } from "../model/url";
 import { applicationPath, Link } from "../router";
@@ -17,7 +17,7 @@ export const Tile = memo(function Tile({ app, now, picked, pick, position, total
   const synced = syncedAt(app);
   const cluster = spec.destination?.name || spec.destination?.server || "";
   return (
-    <div role="listitem" aria-posinset={position} aria-setsize={total} className={`app-tile tone-${toneOf(healthOf(app))}`} data-app={name}>
+    <div role="listitem" aria-posinset={position} aria-setsize={total} className={`app-tile tone-${toneOf(healthOf(app))}`} data-app={name} data-item={keyOf(app)}>
       <div className="app-tile-head">
         <div className="app-name">
           <Link to={applicationPath(idOf(app))} className="cover">

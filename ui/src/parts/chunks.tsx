@@ -1,6 +1,7 @@
 // A long list of which only the part near the screen is drawn. Rows may have any height.
 
 import { type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { useKeptFocus } from "./kept-focus";
 
 /** So many rows come and go together: full lines of one to six columns. */
 export const CHUNK = 60;
@@ -13,18 +14,28 @@ interface Props<T> {
   title: string;
   className?: string;
   items: readonly T[];
-  /** Draws an element with the role `listitem`, at this position of the whole list. */
+  /** What an item is known by, wherever it is. */
+  name: (item: T) => string;
+  /** Draws an element with the role `listitem` and with the name in `data-item`, at this position of the whole list. */
   row: (item: T, position: number) => ReactNode;
 }
 
-export function Chunks<T>({ title, className = "", items, row }: Props<T>) {
+/** Which of the chunks must be drawn for this item; -1: none. */
+export function chunkOf<T>(items: readonly T[], name: (item: T) => string, wanted: string | undefined): number {
+  const at = wanted === undefined ? -1 : items.findIndex((item) => name(item) === wanted);
+  return Math.floor(at / CHUNK);
+}
+
+export function Chunks<T>({ title, className = "", items, name, row }: Props<T>) {
   const starts = Array.from({ length: Math.ceil(items.length / CHUNK) }, (_, n) => n * CHUNK);
+  const { box, held, on } = useKeptFocus<HTMLDivElement>();
+  const focused = chunkOf(items, name, held);
   return (
-    <div role="list" className={`chunks ${className}`} aria-label={title}>
-      {starts.map((from) => {
+    <div ref={box} role="list" className={`chunks ${className}`} aria-label={title} {...on}>
+      {starts.map((from, at) => {
         const part = items.slice(from, from + CHUNK);
         return (
-          <Chunk key={from} first={from === 0} rows={part.length}>
+          <Chunk key={from} first={from === 0} focused={at === focused} rows={part.length}>
             {() => part.map((item, n) => row(item, from + n + 1))}
           </Chunk>
         );
@@ -33,12 +44,18 @@ export function Chunks<T>({ title, className = "", items, row }: Props<T>) {
   );
 }
 
-function Chunk({ first, rows, children }: { first: boolean; rows: number; children: () => ReactNode }) {
+interface ChunkProps {
+  first: boolean;
+  /** It has the item with the focus, which must not vanish under the keyboard. */
+  focused: boolean;
+  rows: number;
+  children: () => ReactNode;
+}
+
+function Chunk({ first, focused, rows, children }: ChunkProps) {
   const box = useRef<HTMLDivElement>(null);
   const height = useRef(0);
   const [near, setNear] = useState(first);
-  // What has the focus must not vanish under the keyboard.
-  const [focused, setFocused] = useState(false);
   const drawn = near || focused;
   useEffect(() => {
     if (!box.current) return;
@@ -50,7 +67,7 @@ function Chunk({ first, rows, children }: { first: boolean; rows: number; childr
     if (drawn && box.current) height.current = box.current.offsetHeight / rows;
   });
   return (
-    <div ref={box} role="none" className="chunk" style={drawn ? undefined : { height: rows * (height.current || ROW) }} onFocus={() => setFocused(true)} onBlur={() => setFocused(false)}>
+    <div ref={box} role="none" className="chunk" style={drawn ? undefined : { height: rows * (height.current || ROW) }}>
       {drawn && children()}
     </div>
   );

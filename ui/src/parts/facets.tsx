@@ -39,7 +39,7 @@ export function Facets({ apps, chosen, choose }: Props) {
             </option>
           ))}
         </select>
-        <input ref={input} aria-label={`${FACETS[facet]}, then Enter`} placeholder={facet === "labels" ? "team=shop, team!=shop, team" : "any; * is any text"} list={id} autoComplete="off" spellCheck={false} value={text} onChange={(e) => change(e.target.value, e.nativeEvent)} />
+        <input ref={input} aria-label={`${FACETS[facet]}, then Enter`} placeholder={facet === "labels" || facet === "annotations" ? "team=shop, team!=shop, team" : "any; *, ?, {a,b} and [a-z] are patterns"} list={id} autoComplete="off" spellCheck={false} value={text} onChange={(e) => change(e.target.value, e.nativeEvent)} />
         <datalist id={id}>
           {known.map((value) => (
             <option key={value}>{value}</option>

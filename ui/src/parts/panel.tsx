@@ -2,14 +2,18 @@
 
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { api, ApiError, type AppName } from "../api/client";
-import type { Application, ResourceDiff } from "../api/types";
+import type { Application, ApplicationTree, ResourceDiff } from "../api/types";
 import { useAsked } from "../asked";
+import { ResourceTab } from "../extensions/parts";
+import { tabsFor, useExtensions } from "../extensions/registry";
+import { endedByEscape, fullQuery } from "../model/full";
 import { containersOf, hasLogs } from "../model/logs";
 import { runningContainers } from "../model/terminal";
 import { exact } from "../model/time";
 import type { TreeNode } from "../model/tree";
 import { manifestYaml } from "../model/yaml";
-import { applicationPath, Link, setQuery, useQuery } from "../router";
+import { ROOT } from "../root";
+import { applicationPath, Link, setQuery, useAddress, useQuery } from "../router";
 import { Copy } from "./copy";
 import { DiffView } from "./diff";
 import { EditLive } from "./edit-live";
@@ -76,28 +80,39 @@ function tabsOf(node: TreeNode, hasTerminals: boolean): Tab[] {
 interface Props {
   app: AppName;
   of: Application;
+  tree: ApplicationTree | undefined;
   node: TreeNode;
   now: number;
+  /** It has the whole window. */
+  full: boolean;
   onClose: () => void;
 }
 
-export function Panel({ app, of, node, now, onClose }: Props) {
+export function Panel({ app, of, tree, node, now, full, onClose }: Props) {
   const loaded = useResource(app, node);
   const wanted = useQuery("tab");
   const panel = useRef<HTMLElement>(null);
   const [editing, setEditing] = useState<string>();
   useEffect(() => panel.current?.focus(), []);
   useEffect(() => {
-    // A dialog takes the key for itself.
-    const close = (e: KeyboardEvent) => e.key === "Escape" && !document.querySelector("dialog[open]") && onClose();
-    window.addEventListener("keydown", close);
-    return () => window.removeEventListener("keydown", close);
-  }, [onClose]);
-  const available = tabsOf(node, useAsked(api.settings).value?.execEnabled ?? false);
+    const press = (e: KeyboardEvent) => {
+      if (e.key !== "Escape") return;
+      const ended = endedByEscape({ dialog: document.querySelector("dialog[open]") !== null, full });
+      if (ended === "panel") onClose();
+      if (ended === "full") setQuery({ full: "" });
+    };
+    window.addEventListener("keydown", press);
+    return () => window.removeEventListener("keydown", press);
+  }, [onClose, full]);
+  const extensions = tabsFor(useExtensions(), node.ref.group ?? "", node.ref.kind);
+  const available: [string, string][] = tabsOf(node, useAsked(api.settings).value?.execEnabled ?? false).map((tab) => [tab, TABS[tab]]);
+  // As Argo CD's addresses name them.
+  if (node.live?.uid) for (const [at, { title }] of extensions.entries()) available.push([`extension-${at}`, title]);
   const first = node.sync === "OutOfSync" ? "diff" : "summary";
-  const shown = available.find((tab) => tab === wanted) ?? first;
+  const shown = available.find(([tab]) => tab === wanted)?.[0] ?? first;
+  const extension = extensions[Number(/^extension-(\d+)$/.exec(shown)?.[1] ?? -1)];
   return (
-    <aside className="panel" ref={panel} tabIndex={-1} aria-label={`${node.ref.kind} ${node.ref.name}`}>
+    <aside className={full ? "panel panel-full" : "panel"} ref={panel} tabIndex={-1} aria-label={`${node.ref.kind} ${node.ref.name}`}>
       <header className="panel-head">
         <span className="kind" style={{ "--hue": kindHue(node.ref.kind) } as React.CSSProperties} aria-hidden="true">
           {kindLetters(node.ref.kind)}
@@ -106,12 +121,13 @@ export function Panel({ app, of, node, now, onClose }: Props) {
           <h2>{node.ref.name}</h2>
           <span className="dim">{node.ref.kind}</span>
         </div>
+        <FullScreen full={full} tab={shown} />
         <button type="button" className="quiet" aria-label="Close the panel" onClick={onClose}>
           ✕
         </button>
       </header>
       {node.live?.uid && <ResourceActions app={app} node={node} />}
-      <Tabs label="Resource" className="panel-body" tabs={available.map((tab) => [tab, TABS[tab]])} chosen={shown} choose={(tab) => setQuery({ tab })}>
+      <Tabs label="Resource" className="panel-body" tabs={available} chosen={shown} choose={(tab) => setQuery({ tab })}>
         {loaded?.error && <Failure error={loaded.error} what="The resource cannot be read." />}
         {shown === "summary" && <Summary app={app} node={node} />}
         {shown === "live" && (
@@ -125,6 +141,7 @@ export function Panel({ app, of, node, now, onClose }: Props) {
         {shown === "diff" && <Diff loaded={loaded} />}
         {shown === "events" && <Events app={app} of={node.ref} now={now} changed={node.live?.resourceVersion ?? ""} />}
         {shown === "logs" && <Logs app={app} of={node.ref} containers={containersOf(loaded?.manifest ?? "")} />}
+        {extension && <ResourceTab extension={extension} app={of} tree={tree} manifest={loaded?.manifest} />}
         {shown === "terminal" && (
           <Later fallback={<p className="dim">Loading…</p>}>
             {loaded && <Terminal of={of} pod={node.ref} containers={runningContainers(loaded.manifest)} />}
@@ -133,6 +150,23 @@ export function Panel({ app, of, node, now, onClose }: Props) {
       </Tabs>
       {editing && <EditLive app={app} node={node} manifest={editing} onClose={() => setEditing(undefined)} />}
     </aside>
+  );
+}
+
+/** The whole window for what is shown, here or in a tab of the browser. */
+function FullScreen({ full, tab }: { full: boolean; tab: string }) {
+  const { pathname, search } = new URL(useAddress(), location.origin);
+  return (
+    <>
+      {!full && (
+        <a className="small" href={ROOT + pathname + fullQuery(search, tab)} target="_blank" rel="noreferrer" aria-label="Full screen in a new tab" title="Full screen in a new tab">
+          <span aria-hidden="true">↗</span>
+        </a>
+      )}
+      <button type="button" className="small" data-full aria-pressed={full} title={full ? "Escape leaves it" : undefined} onClick={() => setQuery(full ? { full: "" } : { full: "1", tab })}>
+        Full screen
+      </button>
+    </>
   );
 }
 

@@ -2,10 +2,11 @@
 
 import { useCallback, useMemo } from "react";
 import type { AppName } from "../api/client";
-import { type PlanWanted, resources, type Revision } from "../api/resources";
+import { type PlanWanted, resources } from "../api/resources";
 import type { Application } from "../api/types";
 import { useAsked } from "../asked";
 import { type Effect, planOf, type PlanChoice, type Step, summary } from "../model/plan";
+import type { Revision } from "../model/revisions";
 import { manifestYaml } from "../model/yaml";
 import { DiffView, Unfold } from "./diff";
 import { Failure } from "./shell";

@@ -4,6 +4,7 @@ import { createContext, type ReactNode, useCallback, useContext, useEffect, useR
 import { api, type ApiError } from "../api/client";
 import type { Connection } from "../api/live";
 import { useAsked } from "../asked";
+import { useExtensions } from "../extensions/registry";
 import { Link, useAddress } from "../router";
 import { Banner } from "./banner";
 
@@ -20,8 +21,9 @@ export function Logo() {
 export function Shell({ user, onLogout, children }: { user: string; onLogout: () => void; children: ReactNode }) {
   const address = useAddress();
   const settings = useAsked(api.settings).value;
+  const { pages } = useExtensions();
   const to = (path: string, title: string) => (
-    <Link to={path} current={address.split(/[?/]/)[1] === path.slice(1)}>
+    <Link key={path} to={path} current={address.split(/[?/]/)[1] === path.slice(1)}>
       {title}
     </Link>
   );
@@ -41,6 +43,7 @@ export function Shell({ user, onLogout, children }: { user: string; onLogout: ()
           {to("/applicationsets", "ApplicationSets")}
           {to("/catalog", "Catalogue")}
           {to("/settings", "Settings")}
+          {pages.map(({ path, title }) => to(path, title))}
         </nav>
         <span className="grow" />
         <Link to="/settings?view=about" className="user">

@@ -9,6 +9,7 @@ import { PLUGIN_KINDS } from "../model/plugin";
 import { moved, type SourceForm, sourceForm, takesValues } from "../model/source";
 import { type Column, Rows } from "./fields";
 import { Known } from "./known";
+import { HelmOptions, JsonnetOptions, KustomizeOptions } from "./tool-options";
 
 interface Props {
   /** The Application that is edited; undefined: it is new. */
@@ -216,6 +217,7 @@ function OneSource({ before, source, form, several, dry, of, known, set }: OnePr
               <textarea name="values" rows={6} spellCheck={false} value={form.values} onChange={(e) => set({ values: e.target.value })} />
             </label>
           )}
+          {tool === "helm" && <HelmOptions form={form} of={of} set={set} />}
           {tool === "plugin" && <PluginFields form={form} details={details} set={set} />}
           {tool === "kustomize" && (
             <div className="two">
@@ -229,6 +231,7 @@ function OneSource({ before, source, form, several, dry, of, known, set }: OnePr
             </div>
           )}
           {tool === "kustomize" && <Rows title={`Patches${of}`} one="patch" columns={PATCH} rows={form.patches} change={(patches) => set({ patches })} />}
+          {tool === "kustomize" && <KustomizeOptions form={form} of={of} set={set} />}
           {tool === "directory" && (
             <>
               {check("Folders in it too", "recurse", "Manifests at any depth")}
@@ -236,6 +239,7 @@ function OneSource({ before, source, form, several, dry, of, known, set }: OnePr
                 {text("Only files like", "include", { placeholder: "*.yaml" })}
                 {text("No files like", "exclude", { placeholder: "{test,*.bak}" })}
               </div>
+              <JsonnetOptions form={form} of={of} set={set} />
             </>
           )}
         </>

@@ -2,11 +2,13 @@
 
 import { type FormEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { api, type AppName, type SyncOptions } from "../api/client";
-import type { Application, SyncWindows } from "../api/types";
+import type { Application, Source, SyncWindows } from "../api/types";
 import { useAsked } from "../asked";
 import { sourcesOf, syncedRevision } from "../model/applications";
+import { entered, listedSources } from "../model/revisions";
 import { chosenResources, OFFERED, offeredOf, optionsOf, PROPAGATION, syncable, withPropagation } from "../model/sync";
 import { refKey } from "../model/tree";
+import { shortRepo } from "../model/url";
 import { Plan } from "./plan";
 
 interface Props {
@@ -35,16 +37,19 @@ export function SyncDialog({ app, id, only, onSync, onClose }: Props) {
   const { name, namespace } = id;
   const windows = useAsked(useCallback((signal: AbortSignal) => api.syncWindows({ name, namespace }, signal), [name, namespace]));
   const [ways, setWays] = useState<ReadonlySet<string>>(new Set());
-  const [revision, setRevision] = useState("");
+  const [one, setOne] = useState("");
+  const [each, setEach] = useState<readonly string[]>([]);
   const [retries, setRetries] = useState("");
   useEffect(() => dialog.current?.showModal(), []);
   const wanted = useMemo(() => optionsOf(policy, options), [policy, options]);
   const choice = { prune: ways.has("prune"), hooks: !ways.has("applyOnly"), syncOptions: wanted ?? policy, left };
-  const sources = sourcesOf(app);
+  const source = sourcesOf(app)[0];
+  const listed = listedSources(app);
+  const revision = entered(app, one, each);
   const submit = (e: FormEvent) => {
     e.preventDefault();
     onSync({
-      revision: revision.trim(),
+      revision,
       prune: ways.has("prune"),
       dryRun: ways.has("dryRun"),
       applyOnly: ways.has("applyOnly"),
@@ -66,10 +71,12 @@ export function SyncDialog({ app, id, only, onSync, onClose }: Props) {
       <form onSubmit={submit}>
         <h2 id="sync-title">Sync {app.metadata.name}</h2>
         <Windows windows={windows.value} />
-        {sources.length <= 1 && (
+        {listed ? (
+          <Revisions sources={listed} revisions={each} change={setEach} />
+        ) : (
           <label>
-            {sources[0]?.chart ? "Version" : "Revision"}
-            <input name="revision" placeholder={syncedRevision(app)} value={revision} onChange={(e) => setRevision(e.target.value)} autoComplete="off" spellCheck={false} />
+            {source?.chart ? "Version" : "Revision"}
+            <input name="revision" placeholder={syncedRevision(app)} value={one} onChange={(e) => setOne(e.target.value)} autoComplete="off" spellCheck={false} />
           </label>
         )}
         <div className="two">
@@ -143,7 +150,7 @@ export function SyncDialog({ app, id, only, onSync, onClose }: Props) {
             </div>
           </details>
         )}
-        <Plan app={app} id={id} revision={revision.trim()} choice={choice} />
+        <Plan app={app} id={id} revision={revision} choice={choice} />
         <div className="actions">
           <button type="button" onClick={() => dialog.current?.close()}>
             Cancel
@@ -154,6 +161,35 @@ export function SyncDialog({ app, id, only, onSync, onClose }: Props) {
         </div>
       </form>
     </dialog>
+  );
+}
+
+interface RevisionsProps {
+  sources: readonly Source[];
+  revisions: readonly string[];
+  change: (revisions: readonly string[]) => void;
+}
+
+/** One for each source of a list. What is left empty stays at its own. */
+function Revisions({ sources, revisions, change }: RevisionsProps) {
+  return (
+    <fieldset className="sync-revisions">
+      <legend>Revisions</legend>
+      {sources.map((source, at) => (
+        <label key={at}>
+          {`${source.chart ? "Version" : "Revision"} of source ${at + 1}`}
+          <input
+            name={`revision-${at + 1}`}
+            placeholder={source.targetRevision || (source.chart ? "*" : "HEAD")}
+            value={revisions[at] ?? ""}
+            onChange={(e) => change(sources.map((_, n) => (n === at ? e.target.value : (revisions[n] ?? ""))))}
+            autoComplete="off"
+            spellCheck={false}
+          />
+          <small>{[shortRepo(source.repoURL), source.chart ?? source.path, source.ref && `as $${source.ref}`].filter(Boolean).join(" · ")}</small>
+        </label>
+      ))}
+    </fieldset>
   );
 }
 

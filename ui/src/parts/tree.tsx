@@ -2,6 +2,7 @@
 
 import { type ReactNode, useMemo } from "react";
 import { edge, layout, type Size, type TreeNode } from "../model/tree";
+import { useKeptFocus } from "./kept-focus";
 import { NodeButton } from "./node";
 
 export const SIZE: Size = { width: 264, height: 58, gapX: 44, gapY: 14 };
@@ -39,8 +40,10 @@ export function TreeView({ root, now, selected, onSelect, menu }: TreeProps) {
 }
 
 export function TreeList({ root, now, selected, onSelect, menu }: TreeProps) {
+  // Elsewhere in the tree, it is another element.
+  const { box, on } = useKeptFocus<HTMLUListElement>();
   return (
-    <ul className="tree-list" aria-label="Resource tree">
+    <ul ref={box} className="tree-list" aria-label="Resource tree" {...on}>
       <Branch node={root} now={now} selected={selected} onSelect={onSelect} menu={menu} />
     </ul>
   );
@@ -49,7 +52,7 @@ export function TreeList({ root, now, selected, onSelect, menu }: TreeProps) {
 function Branch({ node, now, selected, onSelect, menu }: Omit<TreeProps, "root"> & { node: TreeNode }) {
   return (
     <li>
-      <div className="node-place">
+      <div className="node-place" data-item={node.key}>
         <NodeButton node={node} now={now} selected={node.key === selected} onSelect={onSelect} />
         {!node.isRoot && menu(node)}
       </div>

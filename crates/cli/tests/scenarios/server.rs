@@ -284,7 +284,7 @@ fn help_names_the_flags_of_argo_cds() {
     let ended = output_of(Path::new(&program()), &["argocd-server", "--help"]);
     for line in [
         "--repo-server string (default argocd-repo-server:8081) [$ARGOCD_SERVER_REPO_SERVER]",
-        "--staticassets string (default /shared/app) [$ARGOCD_SERVER_STATIC_ASSETS] (no effect)",
+        "--staticassets string (default /shared/app) [$ARGOCD_SERVER_STATIC_ASSETS]",
         "--enable-proxy-extension [$ARGOCD_SERVER_ENABLE_PROXY_EXTENSION]",
         "--catalog-file string [$TIPHYS_CATALOG_FILE]",
     ] {

@@ -1,11 +1,12 @@
 //! What the server answers outside the table of calls for pages of others and of its own: badges,
-//! extensions, terminals and the description of the API.
+//! extensions, terminals, the description of the API, and what an installation adds to the page.
 //!
-//! Here are the parts that these share; [`badge`], [`extensions`], [`swagger`] and [`terminal`]
-//! answer.
+//! Here are the parts that these share; [`badge`], [`extensions`], [`own`], [`swagger`] and
+//! [`terminal`] answer.
 
 pub mod badge;
 pub mod extensions;
+pub mod own;
 pub mod swagger;
 pub mod terminal;
 

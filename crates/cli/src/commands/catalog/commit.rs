@@ -16,11 +16,11 @@ use tiphys_repo::{Proposal, RepoAccess, Repos};
 #[derive(clap::Args)]
 #[command(next_help_heading = "Git")]
 pub struct CommitArgs {
-    /// Commit it to this Git repository instead, in a branch of its own; the password of
-    /// --git-username is read from TIPHYS_GIT_PASSWORD
+    /// Commit it to this Git repository instead, in a branch of its own; the first commit of an empty
+    /// one goes to --base. The password of --git-username is read from TIPHYS_GIT_PASSWORD
     #[arg(long, value_name = "URL")]
     pub commit_to: Option<String>,
-    /// The branch that the change is for [default: the repository's]
+    /// The branch that the change is for [default: the repository's, or main in an empty one]
     #[arg(
         long,
         value_name = "BRANCH",
@@ -112,8 +112,12 @@ impl CommitArgs {
         let repos = Repos::new(copies.path());
         let pushed = repos.propose(&access, proposal, edit, Timestamp::now().as_second());
         let pushed = pushed.await.map_err(|e| Failure::error(e.to_string()))?;
-        let mut out = format!("branch '{branch}' has commit {}\n", pushed.commit);
-        if let Some(address) = compare(url, &pushed.base, &branch) {
+        let mut out = format!("branch '{}' has commit {}\n", pushed.branch, pushed.commit);
+        if pushed.branch != branch {
+            out.push_str(
+                "it is the repository's first commit: there is nothing to compare it with\n",
+            );
+        } else if let Some(address) = compare(url, &pushed.base, &branch) {
             // Writing to a string does not fail.
             let _ = writeln!(out, "{address}");
         }

@@ -5,17 +5,34 @@ use crate::roles::{
     logs::Logs,
     server::{self, ServerArgs},
 };
+use std::path::PathBuf;
 
 pub type Role = Only<ServerArgs>;
 
+/// Where installations of Argo CD put extensions of the page.
+const EXTENSIONS: &str = "/tmp/extensions";
+
 /// Runs until stopped.
 pub async fn run(said: Said, logs: Logs) -> anyhow::Result<()> {
-    server::run(arguments::<Role>(&said)?.args, said.overrides(), logs).await
+    let mut args = arguments::<Role>(&said)?.args;
+    args.page_extensions = extensions(std::env::var_os("KUBERNETES_SERVICE_HOST").is_some());
+    server::run(args, said.overrides(), logs).await
+}
+
+/// On a machine with other users, any of them could put a script into everybody's browser.
+fn extensions(is_pod: bool) -> Option<PathBuf> {
+    is_pod.then(|| EXTENSIONS.into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::{super::server_flags::SERVER, *};
+
+    #[test]
+    fn extensions_are_those_of_a_pod() {
+        assert_eq!(extensions(true), Some("/tmp/extensions".into()));
+        assert_eq!(extensions(false), None);
+    }
 
     #[test]
     fn what_is_said_arrives() {
@@ -57,6 +74,7 @@ mod tests {
             "grpc_time_histogram: true",
             "[\"team-*\"]",
             "max_login_failures: 7",
+            "static_files: Some(\"/shared/app\")",
             "server: Some(\"argocd-redis:6379\")",
             "dex_server: \"argocd-dex-server:5556\"",
             "catalog_file: Some(\"/data/charts.db\")",

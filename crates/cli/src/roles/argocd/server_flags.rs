@@ -66,8 +66,8 @@ const ROWS: &[Row] = &[
     row("appset-enable-new-git-file-globbing", "ARGOCD_APPLICATIONSET_CONTROLLER_ENABLE_NEW_GIT_FILE_GLOBBING", Bool, "false", Param("applicationsetcontroller.enable.new.git.file.globbing")),
     row("appset-enable-github-api-metrics", "ARGOCD_APPLICATIONSET_CONTROLLER_ENABLE_GITHUB_API_METRICS", Bool, "false", Nothing),
 
-    // The page is in the program.
-    row("staticassets", "ARGOCD_SERVER_STATIC_ASSETS", Text, "/shared/app", Nothing),
+    // The page is in the program, and what is added to it there.
+    row("staticassets", "ARGOCD_SERVER_STATIC_ASSETS", Text, "/shared/app", Always("static-files")),
     row("basehref", "ARGOCD_SERVER_BASEHREF", Text, "/", Flag("base-href")),
     row("disable-swagger-ui", "ARGOCD_SERVER_DISABLE_SWAGGER_UI", Bool, "false", Flag("disable-swagger-ui")),
 

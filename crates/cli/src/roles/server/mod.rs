@@ -25,7 +25,11 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use clap::Args;
 use published::InRedis;
 use serde_json::Value;
-use std::{net::IpAddr, path::Path, sync::Arc};
+use std::{
+    net::IpAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use tiphys_cluster::{records::SettingsOverrides, request::Call};
 use tiphys_controllers::{
     metrics::report::Choice,
@@ -72,6 +76,12 @@ pub struct ServerArgs {
     /// Path prefix that a proxy cuts off; --rootpath counts instead
     #[arg(long, default_value = "/", env = "ARGOCD_SERVER_BASEHREF")]
     base_href: String,
+    /// Folder with files that are served beside the page, such as the style sheet of ui.cssurl
+    #[arg(long, value_name = "DIR", env = "ARGOCD_SERVER_STATIC_ASSETS")]
+    static_files: Option<PathBuf>,
+    /// Folder with extensions of the page: scripts extension*.js that run in everybody's browser
+    #[arg(long, value_name = "DIR")]
+    pub page_extensions: Option<PathBuf>,
     /// Let everybody do everything, without a session
     #[arg(long, env = "ARGOCD_SERVER_DISABLE_AUTH")]
     disable_auth: bool,
@@ -259,6 +269,8 @@ impl ServerArgs {
             hydrator_enabled: self.hydrator_enabled,
             auth_disabled: self.disable_auth,
             base_href: self.base_href.clone(),
+            static_files: self.static_files.clone(),
+            page_extensions: self.page_extensions.clone(),
             proxy_extensions: self.enable_proxy_extension,
             swagger: !self.disable_swagger_ui,
             audit: self.audit.options(),
