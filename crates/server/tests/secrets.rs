@@ -235,12 +235,13 @@ async fn a_mask_is_not_written_into_the_cluster() {
         .lock()
         .expect("not poisoned")
         .insert("s".into(), object);
-    let patch = async |kind: &str, media: &str, patch: &Value| {
+    let sent = async |kind: &str, media: &str, patch: String| {
         let media = format!("patchType=application%2F{media}%2Bjson");
         let path = format!("{APPS}/a/resource?resourceName=s&namespace=n{kind}&{media}");
-        let body = Some(json!(patch.to_string()));
-        world.rest(Method::POST, &path, body).await
+        world.rest(Method::POST, &path, Some(json!(patch))).await
     };
+    let patch =
+        async |kind: &str, media: &str, patch: &Value| sent(kind, media, patch.to_string()).await;
     let url = "https://u:******@h/r";
     let replace = json!([{"op": "replace", "path": "/data/p", "value": "++++++++"}]);
     let source = json!({"spec": {"sources": [{"repoURL": url}]}});
@@ -258,6 +259,10 @@ async fn a_mask_is_not_written_into_the_cluster() {
         assert_eq!(status, 400, "{masked}: {answer}");
         assert!(error.starts_with(field), "{masked}: {answer}");
     }
+    let (status, answer) = sent(SECRET, "json-patch", r#"{"op": "add"}'"#.to_owned()).await;
+    assert_eq!(status, 400, "{answer}");
+    let said = "failed to patch Secret n/s: the patch is not valid JSON";
+    assert_eq!(answer["error"], said);
     let written = || world.live.written.lock().expect("not poisoned").clone();
     assert_eq!(written(), Vec::<Value>::new());
     let labels = json!({"data": {"p": "bmV3"}, "metadata": {"labels": {"a": "b"}}});

@@ -83,43 +83,114 @@ impl Followed {
     }
 }
 
+/// The Application as it is in memory, for who only looks at it: what another program wrote may be
+/// there a moment later, as with Argo CD's server.
+pub(crate) async fn look_up(
+    reach: &Reach,
+    guard: &Guard,
+    namespace: Option<&str>,
+    name: &str,
+    project: Option<&str>,
+) -> Result<(Authorized<Application, Get>, AppProject), ApiError> {
+    let asked = Asked::new::<Get>(reach, guard, "", (namespace, name), project)?;
+    reach.ready().await;
+    let known = match reach.store.problem() {
+        None => reach.index.get(asked.namespace, name),
+        Some(_) => None,
+    };
+    let app = match known {
+        Some(app) => Application::clone(&app),
+        None => asked.read().await?,
+    };
+    asked.granted(app).await
+}
+
 /// Like `find`, for an action followed by a path.
 pub(crate) async fn find_to<A: Verb>(
     reach: &Reach,
     guard: &Guard,
     path: &str,
-    (namespace, name): (Option<&str>, &str),
+    place: (Option<&str>, &str),
     project: Option<&str>,
 ) -> Result<(Authorized<Application, A>, AppProject), ApiError> {
-    let project = project.unwrap_or_default();
-    let absent = || match project {
-        "" => ApiError::denied(),
-        _ => ApiError::not_found(format!("applications.argoproj.io {name:?} not found")),
-    };
-    let namespace = reach.namespace_or_ours(namespace.unwrap_or_default());
-    if !project.is_empty() {
-        let object = app_name(project, namespace, name, &reach.namespace);
-        guard
-            .ask(Resource::Applications, A::ACTION, path, &object)
-            .map_err(|_| ApiError::denied())?;
+    let asked = Asked::new::<A>(reach, guard, path, place, project)?;
+    let app = asked.read().await?;
+    asked.granted(app).await
+}
+
+/// An Application that somebody asks for by its name, which may be permitted so far.
+struct Asked<'a> {
+    reach: &'a Reach,
+    guard: &'a Guard,
+    path: &'a str,
+    namespace: &'a str,
+    name: &'a str,
+    /// Empty: any.
+    project: &'a str,
+}
+
+impl<'a> Asked<'a> {
+    fn new<A: Verb>(
+        reach: &'a Reach,
+        guard: &'a Guard,
+        path: &'a str,
+        (namespace, name): (Option<&'a str>, &'a str),
+        project: Option<&'a str>,
+    ) -> Result<Self, ApiError> {
+        let asked = Self {
+            reach,
+            guard,
+            path,
+            namespace: reach.namespace_or_ours(namespace.unwrap_or_default()),
+            name,
+            project: project.unwrap_or_default(),
+        };
+        if !asked.project.is_empty() {
+            let object = app_name(asked.project, asked.namespace, name, &reach.namespace);
+            guard
+                .ask(Resource::Applications, A::ACTION, path, &object)
+                .map_err(|_| ApiError::denied())?;
+        }
+        if !reach.permits(asked.namespace) {
+            return Err(ApiError::denied());
+        }
+        if name.is_empty() {
+            return Err(asked.absent());
+        }
+        Ok(asked)
     }
-    if !reach.permits(namespace) {
-        return Err(ApiError::denied());
+
+    async fn read(&self) -> Result<Application, ApiError> {
+        match self.reach.store.get_app(self.namespace, self.name).await {
+            Ok(app) => Ok(app),
+            Err(StoreError::NotFound(_)) => Err(self.absent()),
+            Err(e) => Err(e.into()),
+        }
     }
-    if name.is_empty() {
-        return Err(absent());
+
+    async fn granted<A: Verb>(
+        &self,
+        app: Application,
+    ) -> Result<(Authorized<Application, A>, AppProject), ApiError> {
+        let app: Authorized<Application, A> = self
+            .guard
+            .grant_path(self.path, app)
+            .map_err(|_| self.absent())?;
+        if !self.project.is_empty() && spec::project_name(&app) != self.project {
+            return Err(self.absent());
+        }
+        let project = self.reach.project_of(&app).await?;
+        Ok((app, project))
     }
-    let app = match reach.store.get_app(namespace, name).await {
-        Ok(app) => app,
-        Err(StoreError::NotFound(_)) => return Err(absent()),
-        Err(e) => return Err(e.into()),
-    };
-    let app: Authorized<Application, A> = guard.grant_path(path, app).map_err(|_| absent())?;
-    if !project.is_empty() && spec::project_name(&app) != project {
-        return Err(absent());
+
+    /// Who does not name the project is not told whether there is one.
+    fn absent(&self) -> ApiError {
+        let name = self.name;
+        match self.project {
+            "" => ApiError::denied(),
+            _ => ApiError::not_found(format!("applications.argoproj.io {name:?} not found")),
+        }
     }
-    let project = reach.project_of(&app).await?;
-    Ok((app, project))
 }
 
 /// The Application for which repository details are requested, if it exists: in that project, and

@@ -44,7 +44,7 @@ pub(crate) use crate::policy::{
 };
 pub(crate) use applications::{
     Followed, Seen, SeenEvents, app_in_project, app_of_page, app_of_terminal, find, find_to,
-    may_write,
+    look_up, may_write,
 };
 pub(crate) use changes::AllChanges;
 pub(crate) use charts::{read_charts, refused};

@@ -29,7 +29,10 @@ pub(super) async fn refuse(object: &LiveRef, patch: &str) -> Result<(), ApiError
              itself, or leave the field out of the patch"
         ))),
         // Its error may repeat a value.
-        Err(_) => Err(ApiError::invalid("the patch is not valid JSON")),
+        Err(_) => Err(ApiError::invalid(format!(
+            "failed to patch {} {}/{}: the patch is not valid JSON",
+            object.kind, object.namespace, object.name
+        ))),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{validate, with_health};
 use crate::{
     ApiError, Code,
-    access::{Authorized, Get, Guard, find},
+    access::{Authorized, Get, Guard, find, look_up},
     index::version,
     services::links,
     state::State,
@@ -81,23 +81,19 @@ pub async fn get(
             "multiple projects specified - the get endpoint accepts either zero or one project",
         ));
     }
-    let name = q.name.as_deref().unwrap_or_default();
-    let (app, _) = find::<Get>(
-        &state.reach,
-        &guard,
+    let (namespace, name) = (
         q.app_namespace.as_deref(),
-        name,
-        projects.first().map(String::as_str),
-    )
-    .await?;
-    match q.refresh.as_deref() {
-        None => Ok(with_health(&state, app).await),
-        Some(kind) => {
-            let refreshed =
-                refresh(&state, &app, if kind == "hard" { "hard" } else { "normal" }).await?;
-            Ok(with_health(&state, refreshed).await)
-        }
-    }
+        q.name.as_deref().unwrap_or_default(),
+    );
+    let project = projects.first().map(String::as_str);
+    let Some(kind) = q.refresh.as_deref() else {
+        let (app, _) = look_up(&state.reach, &guard, namespace, name, project).await?;
+        return Ok(with_health(&state, app).await);
+    };
+    let (app, _) = find::<Get>(&state.reach, &guard, namespace, name, project).await?;
+    let kind = if kind == "hard" { "hard" } else { "normal" };
+    let refreshed = refresh(&state, &app, kind).await?;
+    Ok(with_health(&state, refreshed).await)
 }
 
 /// The patch that requests a comparison, and of a hydrator to look at what it renders. The
