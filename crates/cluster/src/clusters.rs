@@ -4,6 +4,8 @@
 //! cluster that cannot be reached is an error only for Applications deployed to it. If its Secret
 //! or the settings of its cache change, it is closed, and opened again on the next request.
 
+mod labels;
+
 use crate::{
     cache::{CacheOptions, Known, LiveCache},
     connect::{Cluster, ClusterSecret, ConnectOptions, Credentials, Source},
@@ -28,6 +30,26 @@ use tokio::{
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
+
+/// Why a cluster cannot be used.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Nothing says how to connect to this address.
+    #[error("cluster {0} has no Secret")]
+    NoSecret(String),
+    /// What its cache watches cannot be told from argocd-cm.
+    #[error("{0}")]
+    Settings(String),
+    #[error(transparent)]
+    Cluster(#[from] Error),
+}
+
+/// The message, for callers that only show it.
+impl From<OpenError> for String {
+    fn from(error: OpenError) -> Self {
+        error.to_string()
+    }
+}
 
 /// How long an unreachable cluster is not tried again.
 pub const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(10);
@@ -97,9 +119,10 @@ impl Terms {
         settings: &Settings,
         destination: &Destination,
         contents: Contents,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, OpenError> {
         let secret = settings.cluster(&destination.server, &destination.name);
-        let mut options = settings.cache_options(secret)?;
+        let options = settings.cache_options(secret);
+        let mut options = options.map_err(OpenError::Settings)?;
         if contents == Contents::Nothing {
             // An entry without lists matches every kind.
             options.exclusions = [ExclusionRule::default()].into();
@@ -124,14 +147,14 @@ enum Contents {
 #[derive(Default)]
 struct Slot {
     cell: Arc<OnceCell<Arc<LiveCluster>>>,
-    failed: Option<(Instant, String)>,
+    failed: Option<(Instant, OpenError)>,
     /// It is being opened, for all callers that request it meanwhile.
     opening: bool,
 }
 
 impl Slot {
     /// Why it could not be opened, while it is too early to retry.
-    fn failure(&self) -> Option<&String> {
+    fn failure(&self) -> Option<&OpenError> {
         self.failed
             .as_ref()
             .filter(|(at, _)| at.elapsed() < PAUSE_AFTER_FAILURE)
@@ -225,11 +248,24 @@ impl Clusters {
             // Settings that cannot be read change nothing.
             let same = Terms::of(&settings, &live.destination, self.shared.contents)
                 .map_or(true, |terms| terms == live.terms);
-            if !same {
+            if same {
+                self.label(&settings, live);
+            } else {
                 live.closed.cancel();
             }
             same
         });
+    }
+
+    /// Writes what the Secret of an open cluster wants to be told of it.
+    fn label(&self, settings: &Settings, live: &LiveCluster) {
+        let to = &live.destination;
+        if self.shared.contents == Contents::Managed
+            && let Some(secret) = settings.cluster(&to.server, &to.name)
+        {
+            let discovery = live.cache.discovery();
+            labels::update(&self.shared.records, secret, discovery.cluster().version());
+        }
     }
 
     /// Whether the cluster is still being opened. The first call starts that; [`Clusters::opened`]
@@ -263,9 +299,8 @@ impl Clusters {
     /// The cluster, with its cache ready.
     ///
     /// # Errors
-    /// The error message. The same one is returned for a while, so that an unreachable cluster is
-    /// not tried repeatedly.
-    pub async fn get(&self, destination: &Destination) -> Result<Arc<LiveCluster>, String> {
+    /// The same one is returned for a while, so that an unreachable cluster is not tried repeatedly.
+    pub async fn get(&self, destination: &Destination) -> Result<Arc<LiveCluster>, OpenError> {
         self.compare_with_settings();
         let cell = {
             let mut slots = self.slots();
@@ -306,17 +341,17 @@ impl Clusters {
         .await
     }
 
-    async fn open(&self, destination: &Destination) -> Result<Arc<LiveCluster>, String> {
+    async fn open(&self, destination: &Destination) -> Result<Arc<LiveCluster>, OpenError> {
         let begun = Instant::now();
         let settings = self.shared.records.settings();
         let secret = settings.cluster(&destination.server, &destination.name);
         let cluster = match secret {
             None if destination.server == IN_CLUSTER => self.shared.own.clone(),
-            None => return Err(format!("cluster {} has no Secret", destination.server)),
-            Some(secret) => self.connect(secret).await.map_err(|e| e.to_string())?,
+            None => return Err(OpenError::NoSecret(destination.server.clone())),
+            Some(secret) => self.connect(secret).await?,
         };
         let terms = Terms::of(&settings, destination, self.shared.contents)?;
-        let discovery = Discovery::new(cluster).await.map_err(|e| e.to_string())?;
+        let discovery = Discovery::new(cluster).await?;
         let cache = LiveCache::start(discovery, terms.options.clone());
         cache.customize(&settings.customizations);
         cache.wait_ready().await;
@@ -336,6 +371,7 @@ impl Clusters {
             terms,
             closed,
         });
+        self.label(&settings, &live);
         // An error only means that there are no receivers.
         let _ = self.shared.opened.send(live.clone());
         Ok(live)

@@ -174,13 +174,7 @@ impl Error {
     /// The API server says that the object of this name does not exist. A kind that is not served
     /// for a moment is "not found" as well, which says nothing about its objects.
     pub fn is_absent(&self, name: &str) -> bool {
-        self.api().is_some_and(|e| {
-            let told = |about: &About| about.name == name;
-            // API servers that extend another one may say it in the message only.
-            let names = || e.message.ends_with(&format!("{name:?} not found"));
-            let is_it = e.about.as_deref().map_or_else(names, told);
-            e.code == 404 && e.reason == "NotFound" && is_it
-        })
+        self.api().is_some_and(|e| e.is_absent(name))
     }
 
     /// The API server says that there is no such namespace, as it does of every object that is to
@@ -221,6 +215,22 @@ impl Error {
 }
 
 impl ApiError {
+    /// See [`Error::is_absent`].
+    pub(crate) fn is_absent(&self, name: &str) -> bool {
+        let is_it = match &self.about {
+            Some(about) => about.name == name,
+            // API servers that extend another one may name it in the message only.
+            None => {
+                let message = self.message.strip_suffix(" not found");
+                let words = message.and_then(|message| message.split_once(' '));
+                words.is_some_and(|(_, quoted)| quoted == format!("{name:?}"))
+            }
+        };
+        // A webhook that refuses passes on what it looked for itself, often under the same name.
+        let is_refusal = self.message.starts_with("admission webhook ");
+        self.code == 404 && self.reason == "NotFound" && !name.is_empty() && is_it && !is_refusal
+    }
+
     /// Parses the `Status` in a response body; any other body (such as a proxy's error page) is
     /// quoted in part.
     pub(crate) fn from_body(code: u16, body: &[u8]) -> Self {
@@ -298,6 +308,43 @@ mod tests {
             "the server answered 502: <html>bad gateway</html>"
         );
         assert!(e.retryable());
+    }
+
+    #[test]
+    fn only_an_answer_about_the_object_says_that_it_is_absent() {
+        let status = |details: serde_json::Value, message: &str| {
+            let status = serde_json::json!({"kind": "Status", "reason": "NotFound", "code": 404,
+                "message": message, "details": details});
+            Error::Api(ApiError::from_body(404, status.to_string().as_bytes()))
+        };
+        let (text, none) = (r#"pods "a" not found"#, serde_json::json!({}));
+        let its = serde_json::json!({"name": "a", "kind": "pods"});
+        assert!(status(its.clone(), text).is_absent("a"));
+        assert!(status(its.clone(), "no such pod").is_absent("a"));
+        assert!(status(none.clone(), text).is_absent("a"));
+        assert!(status(none.clone(), r#"widgets.example.org "a" not found"#).is_absent("a"));
+
+        let refused = r#"admission webhook "w.example.org" denied the request: pods "a" not found"#;
+        let what = "the server could not find the requested resource";
+        for (details, message, name) in [
+            (its.clone(), text, "b"),
+            (its, refused, "a"),
+            (none.clone(), refused, "a"),
+            (none.clone(), r#"there is no pods "a" not found"#, "a"),
+            (none.clone(), what, "a"),
+            (none, what, ""),
+            (serde_json::json!({"kind": "pods"}), what, ""),
+        ] {
+            assert!(!status(details, message).is_absent(name), "{message}");
+        }
+        for body in [
+            "404 page not found\n",
+            "<html>pods \"a\" not found</html>",
+            "",
+        ] {
+            let error = Error::Api(ApiError::from_body(404, body.as_bytes()));
+            assert!(error.is_not_found() && !error.is_absent("a"), "{body}");
+        }
     }
 
     #[test]

@@ -232,9 +232,10 @@ impl Manager<'_> {
 
     /// Whether it was there.
     async fn delete(&self, path: String) -> Result<bool, Error> {
+        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
         match self.http.send(&Call::new(Method::DELETE, path)).await {
             Ok(_) => Ok(true),
-            Err(e) if e.is_not_found() => Ok(false),
+            Err(e) if e.is_absent(&name) => Ok(false),
             Err(e) => Err(e),
         }
     }
@@ -312,7 +313,7 @@ pub async fn retire(http: &Http, owner: &TokenOwner, new_secret: &str) -> Result
         .await?;
     let secret = format!("{}/{}", core(&owner.namespace, "secrets"), owner.secret);
     match http.send(&Call::new(Method::DELETE, secret)).await {
-        Err(e) if !e.is_not_found() => Err(e),
+        Err(e) if !e.is_absent(&owner.secret) => Err(e),
         _ => Ok(()),
     }
 }

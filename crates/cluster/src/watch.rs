@@ -3,7 +3,10 @@
 //! Main types: [`Target`] (what to follow) and [`Sink`] (receives the raw objects). Objects are
 //! passed on as bytes; the sink interprets them.
 
+mod peek;
+
 pub use crate::taps::EventKind;
+pub(crate) use peek::{metadata_of, version_of};
 
 use crate::{
     connect::Cluster,
@@ -14,12 +17,9 @@ use crate::{
 use bytes::{Buf, BytesMut};
 use futures::StreamExt;
 use http_body_util::BodyExt;
-use serde::{
-    Deserialize,
-    de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor},
-};
+use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::{borrow::Cow, fmt, io::BufRead, sync::Arc, time::Duration};
+use std::{borrow::Cow, io::BufRead, sync::Arc, time::Duration};
 use tokio::{
     sync::{Semaphore, broadcast},
     time::Instant,
@@ -170,6 +170,8 @@ async fn list_at_last(cluster: &Cluster, target: &Target, sink: &mut impl Sink) 
 #[derive(Deserialize)]
 struct List<'a> {
     #[serde(default)]
+    kind: String,
+    #[serde(default)]
     metadata: ListMeta,
     #[serde(borrow, default)]
     items: Option<Vec<&'a RawValue>>,
@@ -201,6 +203,11 @@ async fn list(cluster: &Cluster, target: &Target, sink: &mut impl Sink) -> Resul
         let body = cluster.http().send(&call).await?;
         let page: List<'_> = serde_json::from_slice(&body)
             .map_err(|e| Error::decode(format!("GET {}", target.path), e))?;
+        // Something else, such as an answer of a proxy, does not say that nothing is there.
+        if page.items.is_none() && !page.kind.ends_with("List") {
+            let what = format!("GET {}", target.path);
+            return Err(Error::decode(what, "it is not a list"));
+        }
         sink.page(page.items.as_deref().unwrap_or_default());
         if page.metadata.next.is_empty() {
             sink.list_done(&page.metadata.resource_version);
@@ -248,65 +255,6 @@ struct Event<'a> {
     kind: Cow<'a, str>,
     #[serde(borrow)]
     object: &'a RawValue,
-}
-
-/// Finds the text at a path. Once it is found the rest is not parsed; the visitor returns an error
-/// to stop.
-struct Find<'a, 'f> {
-    path: &'static [&'static str],
-    found: &'f mut Option<Cow<'a, str>>,
-}
-
-impl<'a> DeserializeSeed<'a> for Find<'a, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'a> Visitor<'a> for Find<'a, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a map")
-    }
-
-    fn visit_map<A: MapAccess<'a>>(self, mut access: A) -> Result<(), A::Error> {
-        while let Some(name) = access.next_key::<Text<'a>>()? {
-            match self.path {
-                [field] if name.0 == *field => {
-                    *self.found = Some(access.next_value::<Text<'a>>()?.0);
-                    return Err(A::Error::custom("found"));
-                }
-                [field, rest @ ..] if !rest.is_empty() && name.0 == *field => {
-                    access.next_value_seed(Find {
-                        path: rest,
-                        found: &mut *self.found,
-                    })?;
-                }
-                _ => {
-                    access.next_value::<IgnoredAny>()?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-#[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-/// `metadata.resourceVersion`.
-fn version(object: &RawValue) -> Option<Cow<'_, str>> {
-    let mut found = None;
-    // An error means that it was found, or that it cannot be.
-    let _ = Find {
-        path: &["metadata", "resourceVersion"],
-        found: &mut found,
-    }
-    .deserialize(&mut serde_json::Deserializer::from_str(object.get()));
-    found.filter(|v| !v.is_empty())
 }
 
 /// One watch request; `Ok` is its normal end.
@@ -389,7 +337,7 @@ fn deliver(
         }
         other => return Err(Error::decode(what, format!("unknown event type {other:?}"))),
     };
-    let version = version(event.object);
+    let version = version_of(event.object.get());
     if let Some(kind) = kind {
         let is_echo = kind != EventKind::Deleted
             && version

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tiphys_cluster::{
     Cluster, Records, RecordsOptions,
-    clusters::{Clusters, LiveCluster},
+    clusters::{Clusters, LiveCluster, OpenError},
     request::{Call, JSON, MERGE_PATCH},
 };
 use tiphys_embedded_kube::{
@@ -208,6 +208,14 @@ async fn c102_what_a_secret_says_of_the_connection_makes_it_anew() {
     let delete = Call::new(Method::DELETE, format!("{SECRETS}/other"));
     ground.own.http().send(&delete).await.expect("deleted");
     ground.is_none().await;
+    let refused = ground.clusters.get(&ground.destination).await;
+    let refused = refused.err().expect("there is no Secret");
+    assert!(matches!(&refused, OpenError::NoSecret(_)), "{refused}");
+    let server = &ground.destination.server;
+    assert_eq!(
+        refused.to_string(),
+        format!("cluster {server} has no Secret")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -289,4 +297,32 @@ async fn a_secret_of_the_clusters_own_gives_it_a_name_and_no_credentials() {
         assert!(began.elapsed() < PATIENCE, "the Secret is not seen");
         sleep(Duration::from_millis(20)).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_that_asks_for_it_gets_the_version_of_its_cluster() {
+    let ground = Ground::new().await;
+    let first = ground.get().await;
+    let labels = async || {
+        let call = Call::get(format!("{SECRETS}/other"));
+        let secret: Value = ground.own.http().json(&call).await.expect("readable");
+        secret["metadata"]["labels"].clone()
+    };
+    let version = "argocd.argoproj.io/kubernetes-version";
+    let request = json!({"argocd.argoproj.io/auto-label-cluster-info": "true"});
+    ground
+        .secret(&json!({"metadata": {"labels": request}}))
+        .await;
+    let began = Instant::now();
+    while labels().await[version].is_null() {
+        assert!(began.elapsed() < PATIENCE, "there is no label");
+        // The Secret is looked at when the cluster is needed.
+        ground.get().await;
+        sleep(Duration::from_millis(20)).await;
+    }
+    let known = first.info(jiff::Timestamp::now()).server_version;
+    assert_eq!(labels().await[version], known.as_str());
+    assert_eq!(labels().await["argocd.argoproj.io/secret-type"], "cluster");
+    // A label is no reason to connect again.
+    assert!(Arc::ptr_eq(&first, &ground.get().await));
 }

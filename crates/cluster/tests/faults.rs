@@ -1,5 +1,7 @@
 //! How the crate behaves when an API server misbehaves, on a small scriptable one.
 
+mod gone;
+
 use crate::step;
 
 use bytes::Bytes;
@@ -786,61 +788,6 @@ async fn what_is_gone_when_it_is_read_again_after_a_write_is_not_kept() {
         released.result.expect("released");
         assert_eq!(fake.asked(&format!("GET {read}")), 1);
         assert_eq!(cache.get(&good_key()).is_some(), stays, "{told}");
-    }
-}
-
-/// Answers of 404, whether the kind is served afterwards, and whether the object counts as gone.
-fn answers_of_404() -> Vec<(Value, bool, bool)> {
-    let [(absent, _), (generic, _)] = not_found("goods", "g");
-    let mut another = absent.clone();
-    another["details"]["name"] = json!("other");
-    let short = status(404, "NotFound", "goods.two.example \"g\" not found");
-    let of_a_proxy = json!("404 page not found");
-    vec![
-        (absent, true, true),
-        (short, true, true),
-        (another, true, false),
-        (generic.clone(), true, false),
-        (of_a_proxy.clone(), true, false),
-        (generic, false, true),
-        (of_a_proxy, false, true),
-    ]
-}
-
-#[tokio::test]
-async fn not_found_means_gone_if_it_names_the_object_or_its_kind_is_gone() {
-    for (told, is_served, gone) in answers_of_404() {
-        for what in ["remove", "release", "prune"] {
-            let (fake, cache) = with_good().await;
-            {
-                let mut state = fake.state();
-                let path = "/apis/two.example/v2/namespaces/ns/goods/g".to_owned();
-                state.refusals.insert(path, vec![(404, told.clone()); 2]);
-                if !is_served {
-                    state.good = None;
-                }
-            }
-            let good = Object::from_value(a_good("v2")).expect("a map");
-            let executor = Executor::new(cache.clone());
-            let done = match what {
-                "remove" => {
-                    let (gvk, key) = (good.gvk(), good.key());
-                    let removed = executor.remove(&gvk, &key, good.uid(), "Background");
-                    removed.await.is_ok()
-                }
-                "release" => executor.release(&good, "example.org/hold").await.is_ok(),
-                _ => {
-                    let effect = Effect::Prune {
-                        step: step(&good),
-                        uid: good.uid().to_owned(),
-                        propagation: Propagation::Background,
-                    };
-                    let outcome = executor.run(0, &effect).await;
-                    outcome.result.is_err_and(|e| e.not_found)
-                }
-            };
-            assert_eq!(done, gone, "{what}, served: {is_served}, {told}");
-        }
     }
 }
 

@@ -798,6 +798,13 @@ async fn events_are_kept(records: &Records) {
         .applications
         .get("cluster-records", "web")
         .expect("there");
+    let project = object(json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
+        "metadata": {"name": "default", "namespace": "cluster-records",
+            "labels": {"team": "platform", "env-stage": "live", "more": "y"}},
+        "spec": {},
+    }));
+    records.projects.create(&project).await.expect("created");
     let events = records.events("argocd-server");
     events
         .write(
@@ -821,6 +828,9 @@ async fn events_are_kept(records: &Records) {
             .collect::<Vec<_>>(),
         ["argocd-server"]
     );
+    // The Application's label counts before its project's.
+    let labels = json!({"team": "web", "env-stage": "live"});
+    assert_eq!(about[0].0["metadata"]["labels"], labels);
 }
 
 /// A deleted Application disappears when its finalizer is removed.
@@ -899,7 +909,8 @@ async fn records_and_settings_are_followed(ground: &Ground) {
     let mut changes = records.applications.changes();
     let app = object(
         json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
-        "metadata": {"name": "web", "namespace": "cluster-records", "finalizers": ["resources-finalizer.argocd.argoproj.io"]},
+        "metadata": {"name": "web", "namespace": "cluster-records", "finalizers": ["resources-finalizer.argocd.argoproj.io"],
+            "labels": {"team": "web", "env-note": "private", "other": "x"}},
         "spec": {"project": "default", "source": {"repoURL": "https://git.example/a", "path": "."}, "destination": {"namespace": "x", "server": "https://kubernetes.default.svc"}}}),
     );
     let made = records.applications.create(&app).await.expect("created");
@@ -948,7 +959,11 @@ async fn records_and_settings_are_followed(ground: &Ground) {
     assert_eq!(last.annotations().len(), 9);
     // Settings follow the ConfigMap.
     let mut settings = records.watch_settings();
-    let method = json!({"application.resourceTrackingMethod": "label"});
+    let method = json!({
+        "application.resourceTrackingMethod": "label",
+        "resource.includeEventLabelKeys": "team, env-*",
+        "resource.excludeEventLabelKeys": "*-note",
+    });
     records.config_maps.create(&object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm", "namespace": "cluster-records"}, "data": method}))).await.expect("created");
     settings
         .wait_for(|s| s.get("application.resourceTrackingMethod") == "label")

@@ -36,6 +36,8 @@ struct Ground {
     broken: Arc<AtomicBool>,
     /// What every patch is answered with, and 404.
     missing: Arc<Mutex<Option<Value>>>,
+    /// The responses to patches wait until it is false.
+    held: Arc<AtomicBool>,
 }
 
 impl Ground {
@@ -48,6 +50,8 @@ impl Ground {
         let breaks = broken.clone();
         let missing: Arc<Mutex<Option<Value>>> = Arc::default();
         let says = missing.clone();
+        let held: Arc<AtomicBool> = Arc::default();
+        let holds = held.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let uri = request.uri().to_string();
             if uri.contains("watch=true") {
@@ -55,7 +59,7 @@ impl Ground {
                     .expect("no test panics while holding it")
                     .push(uri);
             }
-            let mut router = router.clone();
+            let (mut router, holds) = (router.clone(), holds.clone());
             let is_patch = request.method() == http::Method::PATCH;
             let said = says
                 .lock()
@@ -73,6 +77,9 @@ impl Ground {
             };
             async move {
                 let mut response = router.call(wanted).await?;
+                while is_patch && holds.load(Ordering::SeqCst) {
+                    sleep(Duration::from_millis(10)).await;
+                }
                 if let Some(status) = said {
                     *response.body_mut() = status.to_string().into();
                     response.headers_mut().remove(http::header::CONTENT_LENGTH);
@@ -93,6 +100,7 @@ impl Ground {
             watches,
             broken,
             missing,
+            held,
         };
         for crd in definitions() {
             ground.create(DEFINITIONS, &crd).await;
@@ -299,6 +307,35 @@ async fn a_record_that_the_server_does_not_have_is_forgotten() {
         let known = records.applications.get("argocd", "a");
         assert_eq!(known.is_some(), stays, "{details}");
     }
+}
+
+/// It is not read a second time: whoever wrote it gets the record that the watch has stored.
+#[tokio::test]
+async fn a_response_that_the_watch_has_overtaken_is_the_record_that_is_known() {
+    let ground = Ground::new().await;
+    ground.application("argocd", "a").await;
+    let records = Records::start(ground.own.clone(), RecordsOptions::new("argocd"));
+    records.wait_ready().await.expect("the records can be read");
+    let applications = &records.applications;
+    let known = || applications.get("argocd", "a").expect("it is known");
+    let before = known();
+    let patch = json!({"metadata": {"labels": {"a": "b"}}});
+    ground.held.store(true, Ordering::SeqCst);
+    let told = async {
+        until("the watch has told it", || !Arc::ptr_eq(&known(), &before)).await;
+        ground.held.store(false, Ordering::SeqCst);
+        known()
+    };
+    let (written, told) = tokio::join!(applications.merge_patch("argocd", "a", &patch), told);
+    let written = written.expect("it is written");
+    assert_eq!(written.meta.labels.get("a").map(String::as_str), Some("b"));
+    assert!(Arc::ptr_eq(&written, &told), "it was read again");
+    assert!(Arc::ptr_eq(&written, &known()), "it was stored again");
+    // A patch that changes nothing has the same version as what was known before it.
+    let same = applications.merge_patch("argocd", "a", &patch).await;
+    let same = same.expect("it is accepted");
+    assert_eq!(same.meta.resource_version, told.meta.resource_version);
+    assert!(Arc::ptr_eq(&told, &known()), "nothing has changed");
 }
 
 /// The path of a record without a name is that of all of them.

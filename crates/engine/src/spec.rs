@@ -67,20 +67,22 @@ pub fn destination(
     if name.is_empty() {
         return Err("Destination server missing from app spec".to_owned());
     }
-    let mut found = clusters.iter().filter(|c| c.name == name);
-    match (found.next(), found.next()) {
-        (Some(one), None) => Ok(one.clone()),
-        (None, _) => clusters
-            .iter()
-            .find(|c| is_local_name(name, c))
+    let local = || clusters.iter().find(|c| is_local_name(name, c));
+    let mut found: Vec<_> = clusters.iter().filter(|c| c.name == name).collect();
+    // Whoever may add clusters for one project must not redirect the Applications of others.
+    if let &[one] = found.as_slice()
+        && !one.project.is_empty()
+        && let Some(local) = local().filter(|local| local.server != one.server)
+    {
+        found.insert(0, local);
+    }
+    match found.as_slice() {
+        [] => local()
             .cloned()
             .ok_or_else(|| format!("there are no clusters with this name: {name}")),
-        (Some(_), Some(_)) => {
-            let servers: Vec<_> = clusters
-                .iter()
-                .filter(|c| c.name == name)
-                .map(|c| c.server.as_str())
-                .collect();
+        [one] => Ok((*one).clone()),
+        _ => {
+            let servers: Vec<_> = found.iter().map(|c| c.server.as_str()).collect();
             Err(format!(
                 "there are {} clusters with the same name: [{}]",
                 servers.len(),
@@ -537,6 +539,27 @@ mod tests {
         for server in [IN_CLUSTER, "https://far.example"] {
             assert_eq!(find(&both, server, "").as_deref(), Ok(server));
         }
+        // Also when the Secret of the local cluster gives it another name, unless an administrator
+        // gave the other one this name.
+        let local = Destination {
+            name: "home".into(),
+            ..in_cluster()
+        };
+        let [_, mut far] = both;
+        let renamed = |far: &Destination| [local.clone(), far.clone()];
+        assert_eq!(
+            find(&renamed(&far), "", "in-cluster").expect_err("two have the name"),
+            format!("there are 2 clusters with the same name: [{IN_CLUSTER} https://far.example]")
+        );
+        far.project = String::new();
+        let found = find(&renamed(&far), "", "in-cluster");
+        assert_eq!(found.as_deref(), Ok("https://far.example"));
+        // The local cluster keeps its own names for the project that it belongs to.
+        let own = Destination {
+            project: "team".into(),
+            ..in_cluster()
+        };
+        assert_eq!(find(&[own], "", "in-cluster").as_deref(), Ok(IN_CLUSTER));
     }
 
     #[test]

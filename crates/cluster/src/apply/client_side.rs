@@ -243,7 +243,7 @@ impl Applier {
     async fn is_there(&self, item: &Item) -> Result<bool, Failure> {
         match self.get(item).await {
             Ok(_) => Ok(true),
-            Err(e) if e.is_not_found() => Ok(false),
+            Err(e) if e.is_absent(item.object.name()) => Ok(false),
             Err(e) => Err(e),
         }
     }

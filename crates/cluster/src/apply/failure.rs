@@ -85,6 +85,11 @@ impl Failure {
     pub(super) fn is_not_found(&self) -> bool {
         self.api().is_some_and(|e| e.code == 404)
     }
+
+    /// The API server says that the object of this name does not exist.
+    pub(super) fn is_absent(&self, name: &str) -> bool {
+        self.api().is_some_and(|e| e.is_absent(name))
+    }
 }
 
 impl fmt::Display for Failure {

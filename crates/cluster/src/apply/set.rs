@@ -262,8 +262,9 @@ impl Applier {
             .map_err(Failure::from)
         {
             Ok(parent) => set.read_parent(&parent, &self.discovery)?,
-            Err(e) if e.is_not_found() && set.is_built_in() => {}
-            Err(e) if e.is_not_found() => {
+            // Any other "not found" says nothing of it, and its members would be forgotten.
+            Err(e) if e.is_absent(&set.name) && set.is_built_in() => {}
+            Err(e) if e.is_not_found() && !set.is_built_in() => {
                 return Err(Failure::text(
                     "custom resource ApplySet parents cannot be created automatically",
                 ));

@@ -4,6 +4,7 @@
 //! kept; for managed ones also the whole payload, compressed. Reads copy what they need under a
 //! short lock. It knows which Application tracks an object, but not what the Application wants.
 
+mod absent;
 mod feed;
 mod keeper;
 mod parse;

@@ -167,13 +167,14 @@ impl LiveCache {
         ];
         let unknown = definitions.iter().find_map(|(group, kind)| {
             let (_, slot) = store.find_slot(&GroupKind::new(group, kind))?;
-            slot.readings.error()
+            let error = slot.readings.error().map(str::to_owned);
+            error.or_else(|| slot.readings.unreadable(&Within::All))
         });
         for key in keys
             .iter()
             .filter(|key| kinds.preferred(&key.group_kind()).is_none())
         {
-            if let Some(why) = unknown {
+            if let Some(why) = &unknown {
                 let why = format!("it is unknown whether it is still defined: {why}");
                 unreadable.add(key.group_kind(), why);
                 continue;
@@ -250,12 +251,13 @@ impl LiveCache {
                 self.observe(&object);
                 Ok(Some(object))
             }
-            Err(e) if e.is_not_found() => {
-                if let Some(uid) = known.filter(|_| e.is_absent(&key.name)) {
+            Err(e) if e.is_absent(&key.name) => {
+                if let Some(uid) = known {
                     self.observe_deleted(key, &uid);
                 }
                 Ok(None)
             }
+            Err(e) if self.says_gone(&e, key).await => Ok(None),
             Err(e) => Err(e),
         }
     }
@@ -300,9 +302,10 @@ impl LiveCache {
         name: &str,
     ) -> Result<Option<Object>, Error> {
         let kind = self.shared.discovery.resolve(gvk).await?;
+        let key = ResourceKey::new(&gvk.group, &gvk.kind, namespace, name);
         match self.ask(&kind, namespace, name).await {
             Ok(object) => Ok(Some(object)),
-            Err(e) if e.is_not_found() => Ok(None),
+            Err(e) if self.says_gone(&e, &key).await => Ok(None),
             Err(e) => Err(e),
         }
     }

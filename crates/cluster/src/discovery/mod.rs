@@ -34,18 +34,31 @@ struct Shared {
     cluster: Cluster,
     kinds: RwLock<Arc<Kinds>>,
     changed: watch::Sender<u64>,
-    last: tokio::sync::Mutex<Instant>,
+    last: tokio::sync::Mutex<Last>,
+}
+
+/// The last discovery.
+struct Last {
+    began: Instant,
+    ended: Instant,
+    failed: Option<Error>,
 }
 
 impl Discovery {
     /// Discovers the cluster's kinds. Fails only if nothing could be read at all.
     pub async fn new(cluster: Cluster) -> Result<Self, Error> {
+        let began = Instant::now();
         let kinds = fetch::fetch(&cluster, &Kinds::default()).await?;
+        let last = Last {
+            began,
+            ended: Instant::now(),
+            failed: None,
+        };
         let shared = Shared {
             cluster,
             kinds: RwLock::new(Arc::new(kinds)),
             changed: watch::Sender::new(0),
-            last: tokio::sync::Mutex::new(Instant::now()),
+            last: tokio::sync::Mutex::new(last),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -74,12 +87,34 @@ impl Discovery {
     /// other; on failure the old result is kept.
     pub async fn refresh(&self) -> Result<Arc<Kinds>, Error> {
         let mut last = self.shared.last.lock().await;
-        let result = self.refresh_locked().await;
-        *last = Instant::now();
+        self.refresh_locked(&mut last).await
+    }
+
+    /// The result of a discovery that began after `moment`: callers that wait for each other share
+    /// one, and its error.
+    pub async fn after(&self, moment: Instant) -> Result<Arc<Kinds>, Error> {
+        let mut last = self.shared.last.lock().await;
+        if last.began <= moment {
+            return self.refresh_locked(&mut last).await;
+        }
+        match &last.failed {
+            Some(error) => Err(error.clone()),
+            None => Ok(self.kinds()),
+        }
+    }
+
+    async fn refresh_locked(&self, last: &mut Last) -> Result<Arc<Kinds>, Error> {
+        let began = Instant::now();
+        let result = self.discover().await;
+        *last = Last {
+            began,
+            ended: Instant::now(),
+            failed: result.as_ref().err().cloned(),
+        };
         result
     }
 
-    async fn refresh_locked(&self) -> Result<Arc<Kinds>, Error> {
+    async fn discover(&self) -> Result<Arc<Kinds>, Error> {
         let old = self.kinds();
         let new = Arc::new(fetch::fetch(&self.shared.cluster, &old).await?);
         let same = old.all() == new.all() && old.failures == new.failures;
@@ -101,10 +136,8 @@ impl Discovery {
             return Ok(kind.clone());
         }
         let mut last = self.shared.last.lock().await;
-        if self.kinds().get(gvk).is_none() && last.elapsed() >= REFRESH_INTERVAL {
-            let result = self.refresh_locked().await;
-            *last = Instant::now();
-            result?;
+        if self.kinds().get(gvk).is_none() && last.ended.elapsed() >= REFRESH_INTERVAL {
+            self.refresh_locked(&mut last).await?;
         }
         drop(last);
         let kinds = self.kinds();

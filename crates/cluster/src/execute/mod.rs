@@ -142,8 +142,7 @@ impl Executor {
         let result = match result {
             Ok(done) => Ok(done),
             Err(e) => {
-                let step = effect.step();
-                let not_found = !writes && self.is_gone(&e, &step.gvk, &step.key).await;
+                let not_found = !writes && self.says_gone(&e, &effect.step().key).await;
                 let message = message_of(e);
                 Err(EffectErr {
                     not_found,

@@ -42,9 +42,11 @@ impl Executor {
         uid: &str,
         propagation: &str,
     ) -> Result<(), Error> {
-        let kind = self.kind(gvk, key).await?;
+        let Some(kind) = self.kind_unless_gone(gvk, key).await? else {
+            return Ok(());
+        };
         let deleted = self.delete_uid(&kind, key, uid, propagation).await;
-        self.unless_gone(gvk, key, deleted).await.map(drop)
+        self.unless_gone(key, deleted).await.map(drop)
     }
 
     /// Deletes an object if it is unchanged since `seen`; it may already be gone.
@@ -52,13 +54,15 @@ impl Executor {
     /// # Errors
     /// A conflict: it has changed since.
     pub async fn remove_as_seen(&self, seen: &Object, propagation: &str) -> Result<(), Error> {
-        let (gvk, key) = (seen.gvk(), seen.key());
-        let kind = self.kind(&gvk, &key).await?;
+        let key = seen.key();
+        let Some(kind) = self.kind_unless_gone(&seen.gvk(), &key).await? else {
+            return Ok(());
+        };
         let conditions = json!({"uid": seen.uid(), "resourceVersion": seen.resource_version()});
         let deleted = self
             .delete_if(&kind, &key, seen.uid(), Some(conditions), propagation)
             .await;
-        self.unless_gone(&gvk, &key, deleted).await.map(drop)
+        self.unless_gone(&key, deleted).await.map(drop)
     }
 
     /// Deletes only the object with this uid (any, if empty); returns what is left of it, if it is
@@ -132,12 +136,14 @@ impl Executor {
 
     /// Removes a finalizer from an object; it may already be gone.
     pub async fn release(&self, object: &Object, finalizer: &str) -> Result<(), Error> {
-        let (gvk, key) = (object.gvk(), object.key());
-        let kind = self.kind(&gvk, &key).await?;
+        let key = object.key();
+        let Some(kind) = self.kind_unless_gone(&object.gvk(), &key).await? else {
+            return Ok(());
+        };
         let left = self
             .take_finalizer(&kind, &key, object.uid(), finalizer)
             .await;
-        self.unless_gone(&gvk, &key, left).await.map(drop)
+        self.unless_gone(&key, left).await.map(drop)
     }
 
     /// Returns what is left of the object, if it is not gone after the finalizer was removed.

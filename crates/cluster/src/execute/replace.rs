@@ -55,13 +55,13 @@ impl Job<'_> {
 
     /// Like `kubectl replace --force`.
     pub(super) async fn recreate(&self, verb: &str) -> Result<EffectOk, Error> {
-        match self.get().await {
-            Ok(live) => self.delete_and_create(&live, &self.target, verb).await,
-            Err(e) if e.is_not_found() => self
+        let live = self.get().await;
+        match self.executor.unless_gone(&self.key(), live).await? {
+            Some(live) => self.delete_and_create(&live, &self.target, verb).await,
+            None => self
                 .create("kubectl-replace")
                 .await
                 .map(|live| self.done(live, verb)),
-            Err(e) => Err(e),
         }
     }
 
@@ -113,14 +113,11 @@ impl Job<'_> {
         let deadline = Instant::now() + GONE;
         let mut attempt = 0;
         loop {
-            match self.get().await {
-                Err(e) => {
-                    let (gvk, key) = (self.target.gvk(), self.key());
-                    let gone = self.executor.unless_gone(&gvk, &key, Err::<(), _>(e)).await;
-                    return gone.map(drop);
-                }
-                Ok(object) if object.uid() != uid => return Ok(()),
-                Ok(object) if Instant::now() > deadline => {
+            let live = self.get().await;
+            match self.executor.unless_gone(&self.key(), live).await? {
+                None => return Ok(()),
+                Some(object) if object.uid() != uid => return Ok(()),
+                Some(object) if Instant::now() > deadline => {
                     let finalizers = object.finalizers().join(", ");
                     let what = if finalizers.is_empty() {
                         String::new()
@@ -135,7 +132,7 @@ impl Job<'_> {
                         ),
                     ));
                 }
-                Ok(_) => {
+                Some(_) => {
                     tokio::time::sleep(
                         backoff(Duration::from_millis(10), attempt).min(Duration::from_secs(1)),
                     )

@@ -107,6 +107,7 @@ mod tests {
             };
             Error::Api(ApiError {
                 code,
+                reason: "NotFound".to_owned(),
                 about: Some(Box::new(about)),
                 ..ApiError::default()
             })

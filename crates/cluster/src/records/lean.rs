@@ -4,8 +4,8 @@
 //! Main types: [`Raw`], a record whose metadata is parsed, and [`Lean`], what is kept of it, with
 //! the positions of its parts, so that unchanged parts need not be parsed again.
 
-use crate::discovery::Kind;
-use serde::Deserialize;
+use crate::{discovery::Kind, watch::metadata_of};
+use serde::{Deserialize, de::Error as _};
 use serde_json::value::RawValue;
 use std::{borrow::Cow, collections::BTreeMap, ops::Range};
 
@@ -63,7 +63,8 @@ impl Lean {
 pub struct Raw<'a> {
     json: &'a str,
     outer: Outer<'a>,
-    metadata: Metadata<'a>,
+    /// The text of the metadata.
+    metadata: &'a str,
 }
 
 #[derive(Deserialize)]
@@ -74,7 +75,7 @@ struct Outer<'a> {
     #[serde(borrow, default)]
     kind: Cow<'a, str>,
     #[serde(borrow)]
-    metadata: &'a RawValue,
+    metadata: Metadata<'a>,
     #[serde(borrow, default)]
     spec: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -107,7 +108,8 @@ struct Metadata<'a> {
 impl<'a> Raw<'a> {
     pub fn read(json: &'a str) -> Result<Self, serde_json::Error> {
         let outer: Outer<'a> = serde_json::from_str(json)?;
-        let metadata = serde_json::from_str(outer.metadata.get())?;
+        let metadata = metadata_of(json)
+            .ok_or_else(|| serde_json::Error::custom("its metadata cannot be found"))?;
         Ok(Self {
             json,
             outer,
@@ -121,14 +123,14 @@ impl<'a> Raw<'a> {
 
     pub fn key(&self) -> (String, String) {
         (
-            self.metadata.namespace.clone().into_owned(),
-            self.metadata.name.clone().into_owned(),
+            self.outer.metadata.namespace.clone().into_owned(),
+            self.outer.metadata.name.clone().into_owned(),
         )
     }
 
     /// 0: it has none.
     pub fn version(&self) -> u64 {
-        self.metadata.resource_version.parse().unwrap_or(0)
+        self.outer.metadata.resource_version.parse().unwrap_or(0)
     }
 
     /// Its JSON and metadata. Items of a list of a built-in kind omit apiVersion and kind, custom
@@ -146,14 +148,14 @@ impl<'a> Raw<'a> {
             )
         };
         let open = json.find('{').map_or(0, |at| at + 1);
-        let (from, to) = self
+        let (from, to) = outer
             .metadata
             .managed_fields
             .and_then(|value| entry(json, value))
             .unwrap_or((json.len(), json.len()));
         let place = |at: usize| at + before.len() - if at >= to { to - from } else { 0 };
-        let part = |value: Option<&RawValue>| {
-            let Some(text) = value.map(RawValue::get) else {
+        let part = |text: Option<&str>| {
+            let Some(text) = text else {
                 return 0..0;
             };
             let start = offset(json, text);
@@ -162,15 +164,15 @@ impl<'a> Raw<'a> {
             kept(start)..kept(start + text.len())
         };
         let lean = Lean {
-            metadata: part(Some(outer.metadata)),
-            spec: part(outer.spec),
-            status: part(outer.status),
-            operation: part(outer.operation),
+            metadata: part(Some(self.metadata)),
+            spec: part(outer.spec.map(RawValue::get)),
+            status: part(outer.status.map(RawValue::get)),
+            operation: part(outer.operation.map(RawValue::get)),
             json: [&json[..open], &before, &json[open..from], &json[to..]]
                 .concat()
                 .into(),
         };
-        let m = self.metadata;
+        let m = self.outer.metadata;
         let meta = Meta {
             namespace: m.namespace.into_owned(),
             name: m.name.into_owned(),

@@ -310,7 +310,7 @@ impl Records {
 
     /// Writes Events under a component's name, `argocd-server` or `argocd-application-controller`.
     pub fn events(&self, component: &str) -> Events {
-        Events::new(self.cluster.clone(), component, &self.namespace)
+        Events::new(self.clone(), component)
     }
 }
 

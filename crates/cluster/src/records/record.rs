@@ -3,7 +3,7 @@
 //! Main types: [`Record`] and [`RecordChange`].
 
 use super::lean::{Lean, Meta, Raw};
-use crate::{cache::ChangeType, discovery::Kind, error::Error};
+use crate::{cache::ChangeType, discovery::Kind, error::Error, watch::version_of};
 use serde::de::DeserializeOwned;
 use std::{
     sync::{Arc, OnceLock},
@@ -68,6 +68,14 @@ impl<T> Record<T> {
         self.meta.resource_version.parse().unwrap_or(0)
     }
 
+    /// Whether the server's response to a request for this object, its JSON, is this state. Of an
+    /// object in deletion the version does not tell: the response to the removal of the last
+    /// finalizer still has the previous one.
+    pub(super) fn is_state(&self, response: &str) -> bool {
+        !self.meta.is_deleting
+            && version_of(response).is_some_and(|version| version == self.meta.resource_version)
+    }
+
     pub(super) fn key(&self) -> NamespacedName {
         (self.meta.namespace.clone(), self.meta.name.clone())
     }
@@ -101,4 +109,44 @@ pub struct RecordChange<T> {
     /// The new state, or the last one of a deleted record.
     pub record: Arc<Record<T>>,
     pub before: Option<Arc<Record<T>>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_response_is_a_known_state_by_its_version_unless_that_is_in_deletion() {
+        let object = |metadata: Value| json!({"metadata": metadata, "spec": {}}).to_string();
+        let kind = super::super::kind("g", "v1", "Thing", "things");
+        let record = |metadata: Value| {
+            let json = object(metadata);
+            Record::<Value>::new(Raw::read(&json).expect("readable"), &kind)
+        };
+        let known = record(json!({"name": "a", "resourceVersion": "7"}));
+        for (metadata, same) in [
+            (json!({"name": "a", "resourceVersion": "7"}), true),
+            (json!({"name": "a", "resourceVersion": "8"}), false),
+            (json!({"name": "a", "resourceVersion": "77"}), false),
+            (
+                json!({"name": "a", "labels": {"resourceVersion": "7"}}),
+                false,
+            ),
+            (json!({"name": "a"}), false),
+        ] {
+            let response = object(metadata);
+            assert_eq!(known.is_state(&response), same, "{response}");
+        }
+        let deleting = json!({
+            "name": "a", "resourceVersion": "7", "finalizers": ["f"],
+            "deletionTimestamp": "2026-01-01T00:00:00Z",
+        });
+        let last = json!({
+            "name": "a", "resourceVersion": "7", "deletionTimestamp": "2026-01-01T00:00:00Z",
+        });
+        assert!(!record(deleting).is_state(&object(last)));
+        // Two states without a version may differ.
+        assert!(!record(json!({"name": "a"})).is_state(&object(json!({"name": "a"}))));
+    }
 }

@@ -161,8 +161,9 @@ impl ReconcileContext<'_> {
     /// Builds the current tree, and updates the status from it.
     fn take_tree(&mut self, comparison: &Comparison, cluster: &LiveCluster) -> ApplicationTree {
         let (tree, complete) = self.controller.tree(comparison, &cluster.cache);
+        let summary = tree::summary_of(&tree, &self.app.metadata.annotations);
         let status = &mut *self.app.status;
-        (status.summary.images, status.summary.external_urls) = tree::summary(&tree);
+        status.summary = summary;
         if !complete {
             // The number of orphans is unknown.
             return tree;

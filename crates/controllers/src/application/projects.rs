@@ -73,7 +73,7 @@ async fn release(controller: &Controller) -> bool {
             .projects
             .merge_patch(namespace, name, &patch)
             .await
-            && !e.is_not_found()
+            && !controller.records.projects.is_gone(&e, namespace, name)
         {
             tracing::warn!(project = name, error = %e, "the finalizer of a project cannot be removed");
             all_well = false;

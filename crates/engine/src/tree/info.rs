@@ -3,7 +3,7 @@
 //! Main function: [`of`]. It takes one object and is called when the object is read, so that the
 //! object need not be kept.
 
-use super::{network, pod};
+use super::{gateway, network, pod};
 use tiphys_api::resource::{InfoItem, ResourceNetworkingInfo};
 use tiphys_apimachinery::Object;
 
@@ -47,6 +47,10 @@ pub fn of(object: &Object) -> Option<Info> {
         ("extensions" | "networking.k8s.io", "Ingress") => network::ingress(object, &mut info),
         ("networking.istio.io", "VirtualService") => network::virtual_service(object, &mut info),
         ("networking.istio.io", "ServiceEntry") => network::service_entry(object, &mut info),
+        (gateway::GROUP, "Gateway") => gateway::gateway(object, &mut info),
+        (gateway::GROUP, "HTTPRoute" | "GRPCRoute" | "TCPRoute" | "TLSRoute" | "UDPRoute") => {
+            gateway::route(object, &mut info);
+        }
         ("argoproj.io", "Application") => {
             if let Some(url) = object.annotation(MANAGED_BY_URL) {
                 info.push("managed-by-url", url);
@@ -72,19 +76,22 @@ fn revision(object: &Object) -> i64 {
     }
 }
 
-/// Links from the object's annotations, as `url` or `title|url`. Anything but http(s) is dropped,
-/// because it would run in the browser.
+/// Links from the object's annotations, as `url` or `title|url`.
 fn links(object: &Object) -> Vec<String> {
-    let written = object
-        .annotations()
-        .into_iter()
-        .filter(|(key, _)| key.starts_with(LINK_PREFIX));
-    let safe = |value: &String| {
-        let url = value.split_once('|').map_or(value.as_str(), |(_, url)| url);
-        let scheme = url
-            .split_once(':')
-            .map(|(scheme, _)| scheme.to_ascii_lowercase());
-        url.is_empty() || matches!(scheme.as_deref(), Some("http" | "https"))
-    };
-    written.map(|(_, value)| value).filter(safe).collect()
+    let annotations = object.annotations().into_iter();
+    annotations
+        .filter(|(key, value)| is_link(key, value))
+        .map(|(_, value)| value)
+        .collect()
+}
+
+/// Whether an annotation is a link. Anything but http(s) is dropped, because it would run in the
+/// browser.
+pub(super) fn is_link(key: &str, value: &str) -> bool {
+    let url = value.split_once('|').map_or(value, |(_, url)| url);
+    let scheme = url
+        .split_once(':')
+        .map(|(scheme, _)| scheme.to_ascii_lowercase());
+    let is_safe = url.is_empty() || matches!(scheme.as_deref(), Some("http" | "https"));
+    key.starts_with(LINK_PREFIX) && is_safe
 }

@@ -5,6 +5,7 @@
 //! object, [`why::lines`] for the reasons why it is not Healthy. It must not know where live objects
 //! are kept: an object's children are looked up by its uid.
 
+mod gateway;
 pub mod info;
 mod network;
 pub mod orphans;
@@ -21,7 +22,11 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
-use tiphys_api::resource::{ApplicationTree, ResourceNode, ResourceRef};
+use tiphys_api::{
+    constants,
+    resource::{ApplicationTree, ResourceNode, ResourceRef},
+    status::ApplicationSummary,
+};
 use tiphys_apimachinery::{Gvk, Object};
 
 /// Longest chain of owners. Deeper ones do not occur, but cycles could.
@@ -119,7 +124,7 @@ pub fn node_of(
 }
 
 /// Images and external URLs of a tree, sorted and without duplicates.
-pub fn summary(tree: &ApplicationTree) -> (Vec<String>, Vec<String>) {
+fn summary(tree: &ApplicationTree) -> (Vec<String>, Vec<String>) {
     let (mut images, mut urls) = (BTreeSet::new(), BTreeSet::new());
     for node in &tree.nodes {
         images.extend(node.images.iter().cloned());
@@ -130,6 +135,28 @@ pub fn summary(tree: &ApplicationTree) -> (Vec<String>, Vec<String>) {
         );
     }
     (images.into_iter().collect(), urls.into_iter().collect())
+}
+
+/// What an Application's status says of its tree: images and external URLs, with the links in its own
+/// annotations, sorted and without duplicates, and whether it has Applications.
+pub fn summary_of(
+    tree: &ApplicationTree,
+    annotations: &BTreeMap<String, String>,
+) -> ApplicationSummary {
+    let (images, urls) = summary(tree);
+    let links = annotations.iter();
+    let links = links.filter(|(key, value)| info::is_link(key, value));
+    let links = links.map(|(_, value)| value.clone());
+    let external_urls: BTreeSet<String> = urls.into_iter().chain(links).collect();
+    let is_app = |node: &ResourceNode| {
+        let of = &node.resource_ref;
+        of.group == constants::GROUP && of.kind == "Application"
+    };
+    ApplicationSummary {
+        external_urls: external_urls.into_iter().collect(),
+        images,
+        is_app_of_apps: tree.nodes.iter().any(is_app),
+    }
 }
 
 /// The reference to an object in the API's form.

@@ -65,10 +65,7 @@ pub fn ingress(object: &Object, info: &mut Info) {
         }
     }
     let mut external_urls = links(info);
-    if !matches!(
-        object.annotation(IGNORE_DEFAULT_LINKS),
-        Some("1" | "t" | "T" | "TRUE" | "true" | "True")
-    ) {
+    if has_default_links(object) {
         external_urls.extend(urls);
     }
     let namespace = object.namespace();
@@ -141,7 +138,15 @@ pub fn service_entry(object: &Object, info: &mut Info) {
     });
 }
 
-fn links(info: &Info) -> Vec<String> {
+/// Whether the URLs that follow from an object are shown beside those of its annotations.
+pub(super) fn has_default_links(object: &Object) -> bool {
+    !matches!(
+        object.annotation(IGNORE_DEFAULT_LINKS),
+        Some("1" | "t" | "T" | "TRUE" | "true" | "True")
+    )
+}
+
+pub(super) fn links(info: &Info) -> Vec<String> {
     info.networking
         .as_ref()
         .map(|n| n.external_urls.clone())
@@ -169,7 +174,7 @@ fn balancers(object: &Object) -> Vec<LoadBalancerIngress> {
         .collect()
 }
 
-fn address(balancer: &LoadBalancerIngress) -> &str {
+pub(super) fn address(balancer: &LoadBalancerIngress) -> &str {
     if balancer.hostname.is_empty() {
         &balancer.ip
     } else {
@@ -197,6 +202,6 @@ fn tls_names(object: &Object, host: &str) -> bool {
         .any(|tls| tls.get("host").and_then(Value::as_str) == Some(host))
 }
 
-fn list(value: Option<&Value>) -> &[Value] {
+pub(super) fn list(value: Option<&Value>) -> &[Value] {
     value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

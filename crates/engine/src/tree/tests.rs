@@ -535,6 +535,110 @@ fn c100_istio_tells_where_it_leads() {
 }
 
 #[test]
+fn a_summary_has_the_links_of_the_application_and_says_whether_it_has_others() {
+    let node = |group: &str, url: &str| {
+        json!({"group": group, "kind": "Application", "name": "n", "images": ["b", "a"],
+            "networkingInfo": {"externalURLs": [url]}})
+    };
+    let annotations = [
+        ("link.argocd.argoproj.io/docs", "Docs|https://docs"),
+        ("link.argocd.argoproj.io/same", "https://b"),
+        ("link.argocd.argoproj.io/bad", "javascript:alert(1)"),
+        ("other", "https://other"),
+    ];
+    let annotations = annotations.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    for (group, expected) in [("argoproj.io", true), ("other.example", false)] {
+        let tree = json!({"nodes": [node(group, "https://b"), node("other.example", "https://a")]});
+        let tree = serde_json::from_value(tree).expect("a tree");
+        let told = summary_of(&tree, &annotations.clone().into());
+        assert_eq!(told.images, ["a", "b"]);
+        assert_eq!(
+            told.external_urls,
+            ["Docs|https://docs", "https://a", "https://b"]
+        );
+        assert_eq!(told.is_app_of_apps, expected);
+    }
+}
+
+#[test]
+fn c100_routes_of_the_gateway_api_tell_where_they_lead() {
+    let spec = json!({
+        "parentRefs": [{"name": "public", "namespace": "edge"}, {"name": "own"},
+            {"group": "", "kind": "Service", "name": "mesh"}, {"namespace": "nameless"}],
+        "rules": [{"backendRefs": [{"name": "web", "port": 80}, {"name": "api", "namespace": "other"}]},
+            {"backendRefs": [{"name": "web"}, {"group": "multicluster.x-k8s.io", "kind": "ServiceImport", "name": "far"}]}],
+    });
+    for kind in ["HTTPRoute", "GRPCRoute", "TCPRoute", "TLSRoute", "UDPRoute"] {
+        let route = object(
+            json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": kind, "spec": spec,
+            "metadata": {"name": "r", "namespace": "prod", "annotations": {"link.argocd.argoproj.io/docs": "https://docs"}}}),
+        );
+        let networking = info::of(&route)
+            .and_then(|i| i.networking)
+            .expect("networking");
+        assert_eq!(networking.external_urls, ["https://docs"]);
+        let targets = networking.target_refs.iter();
+        let targets: Vec<String> = targets
+            .map(|t| format!("{}/{}/{}/{}", t.group, t.kind, t.namespace, t.name))
+            .collect();
+        assert_eq!(
+            targets,
+            [
+                "/Service/other/api",
+                "/Service/prod/web",
+                "gateway.networking.k8s.io/Gateway/edge/public",
+                "gateway.networking.k8s.io/Gateway/prod/own",
+                "gateway.networking.k8s.io/Service/prod/mesh",
+                "multicluster.x-k8s.io/ServiceImport/prod/far",
+            ],
+            "{kind}"
+        );
+    }
+}
+
+#[test]
+fn c100_a_gateway_tells_its_addresses() {
+    let gateway = |annotations: Value, listeners: Value| {
+        let addresses = json!([{"type": "Hostname", "value": "lb.example"}, {"value": "10.0.0.1"},
+            {"type": "IPAddress", "value": "2001:db8::1"}, {"type": "NamedAddress", "value": "x"}, {"value": ""}]);
+        let gateway = json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway",
+            "metadata": {"name": "g", "annotations": annotations},
+            "spec": {"listeners": listeners}, "status": {"addresses": addresses}});
+        info::of(&object(gateway))
+            .and_then(|i| i.networking)
+            .expect("networking")
+    };
+    let listeners = json!([
+        {"hostname": "a.example", "protocol": "HTTPS", "port": 443},
+        {"hostname": "a.example", "protocol": "HTTP", "port": 8080},
+        {"hostname": "b.example", "protocol": "TLS", "port": 8443},
+        {"protocol": "HTTP", "port": 80},
+    ]);
+    let told = gateway(json!({}), listeners.clone());
+    let addresses = told.ingress.iter();
+    let addresses: Vec<_> = addresses
+        .map(|i| (i.hostname.as_str(), i.ip.as_str()))
+        .collect();
+    let expected = [("lb.example", ""), ("", "10.0.0.1"), ("", "2001:db8::1")];
+    assert_eq!(addresses, expected);
+    assert_eq!(
+        told.external_urls,
+        [
+            "http://10.0.0.1",
+            "http://[2001:db8::1]",
+            "http://a.example:8080",
+            "http://lb.example",
+            "https://a.example",
+            "https://b.example:8443",
+        ]
+    );
+    let unwanted = json!({"argocd.argoproj.io/ignore-default-links": "true", "link.argocd.argoproj.io/own": "https://own"});
+    assert_eq!(gateway(unwanted, listeners).external_urls, ["https://own"]);
+    let nobody = gateway(json!({}), json!([]));
+    assert!(nobody.external_urls.is_empty());
+}
+
+#[test]
 fn c100_an_application_may_be_managed_elsewhere() {
     let app = |annotations: Value| {
         items(&object(

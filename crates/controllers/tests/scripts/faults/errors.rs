@@ -344,6 +344,27 @@ fn a_not_found_that_is_not_about_the_application_is_tried_again() {
     );
 }
 
+/// The finalizer of a project that nothing needs any more goes as soon as it can.
+#[test]
+fn a_not_found_that_is_not_about_the_project_is_tried_again() {
+    stage(Plan::default(), async |stage| {
+        stage.play("project").await;
+        let held = "edit project metadata.finalizers=[\"resources-finalizer.argocd.argoproj.io\"]";
+        stage.play(held).await;
+        let told = "the server could not find the requested resource".to_owned();
+        let refused = ("/appprojects/".to_owned(), 404, told);
+        stage.wire.plan(|plan| plan.refusals = vec![refused]);
+        stage.play("delete project\npass 30s").await;
+        let path = stage.play.target("project").await.expect("a kind");
+        let written = stage.written("/appprojects/");
+        assert!(written.iter().any(|w| w.ends_with(" 404")), "{written:?}");
+        assert!(stage.play.ground.find(&path).await.is_some());
+        stage.wire.plan(|plan| plan.refusals.clear());
+        sleep(PATIENCE).await;
+        assert!(stage.play.ground.find(&path).await.is_none());
+    });
+}
+
 /// Who deletes an Application of a cluster that does not exist leaves nothing behind. Whether it
 /// exists is only known while the Secrets of clusters are watched.
 #[test]

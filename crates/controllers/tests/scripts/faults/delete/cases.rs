@@ -277,6 +277,31 @@ pub const CASES: &[Case] = &[
         meanwhile: &["configmap/one", "service/two", "deployment/three"],
         ..CASE
     },
+    Case {
+        name: "deletions are not found, which says nothing of the objects",
+        refused: &[("DELETE /api/v1", 404, "nobody knows")],
+        waits: Some("nobody knows"),
+        meanwhile: ALL,
+        ..CASE
+    },
+    Case {
+        name: "the deletion of a hook is not found, which says nothing of it",
+        begin: "commit\n  job before hook=PreDelete delete=HookSucceeded\n  configmap one\napp finalizer\nsync",
+        refused: &[("DELETE /apis/batch", 404, "nobody knows")],
+        waits: Some("nobody knows"),
+        meanwhile: &["job/before"],
+        gone: &["configmap/one", "job/before"],
+        ..CASE
+    },
+    Case {
+        name: "a namespace's deletion is not found, which says nothing of it",
+        begin: "commit\n  namespace $APP-own\n  configmap one namespace=$APP-own\napp finalizer\nsync",
+        refused: &[("DELETE /api/v1/namespaces", 404, "nobody knows")],
+        waits: Some("nobody knows"),
+        meanwhile: &["namespace/$APP-own", "configmap/$APP-own/one"],
+        gone: &["configmap/$APP-own/one", "namespace/$APP-own"],
+        ..CASE
+    },
     // Copied tracking metadata.
     Case {
         name: "a mark copied to another name",

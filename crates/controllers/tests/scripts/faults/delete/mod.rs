@@ -632,6 +632,31 @@ fn c86_the_finalizer_is_the_policy() {
     }
 }
 
+/// It has no manifests, and does not wait for Git.
+#[test]
+fn a_process_that_finds_a_deletion_shows_what_goes() {
+    let shown = |app: &Value| -> Vec<String> {
+        let rows = app["status"]["resources"].as_array().into_iter().flatten();
+        let text = |row: &Value, field: &str| row[field].as_str().unwrap_or("-").to_owned();
+        rows.map(|row| format!("{} {}", text(row, "name"), text(row, "status")))
+            .collect()
+    };
+    stage(Plan::default(), async |stage| {
+        let held = "finalizer=example.org/hold";
+        let begin =
+            format!("commit\n  configmap one {held}\n  configmap two {held}\napp finalizer");
+        stage.play(&format!("{begin}\nsync\ndelete app")).await;
+        stage.play("restart\npass 30s").await;
+        assert_eq!(shown(&stage.first().await), ["one Synced", "two Synced"]);
+        stage.play("edit configmap/two finalizer=\npass 30s").await;
+        let app = stage.first().await;
+        assert_eq!(shown(&app), ["one Synced", "two OutOfSync"]);
+        assert_eq!(app["status"]["sync"]["status"], "OutOfSync");
+        stage.play("edit configmap/one finalizer=\npass 1m").await;
+        assert!(stage.first().await.is_null());
+    });
+}
+
 /// What was read before the deletion began is not shown for what is there now.
 #[test]
 fn a_deletion_that_cannot_read_a_kind_any_more_says_unknown() {
