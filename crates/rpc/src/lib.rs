@@ -9,6 +9,7 @@ pub mod counts;
 mod error;
 pub mod heavy;
 mod kind;
+mod parts;
 mod role;
 mod running;
 pub mod table;
@@ -17,6 +18,7 @@ pub mod upload;
 
 pub use counts::CallCounts;
 pub use error::{ApiError, Code};
+pub use parts::Parts;
 pub use role::{CONTENT_SECURITY_POLICY, FRAME_OPTIONS, Role, StreamFile, Unhealthy};
 pub use table::{Call, Reply, Table};
 pub use transport::{

@@ -4,6 +4,7 @@
 
 mod forms;
 mod history;
+mod marks;
 
 pub use forms::Listed;
 
@@ -11,9 +12,11 @@ use crate::ports::{Store, StoreEvent};
 use forms::Kept;
 use futures::StreamExt as _;
 use history::History;
+use marks::Marks;
 use std::{
     collections::{BTreeMap, VecDeque},
     hash::RandomState,
+    ops::Bound,
     sync::{Arc, RwLock},
     time::Duration,
 };
@@ -53,6 +56,27 @@ pub struct AppEvent {
     pub at: u64,
 }
 
+/// Name and namespace: what lists are sorted by.
+pub type Place = (String, String);
+
+/// What part of a sorted list is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// It begins after this.
+    pub after: Option<Place>,
+    /// The most that it has.
+    pub limit: usize,
+}
+
+/// A part of a list.
+pub struct Page<T> {
+    pub items: Vec<T>,
+    /// How many the list has after it.
+    pub left: usize,
+    /// The resource version of the list.
+    pub version: u64,
+}
+
 /// All Applications at one place among the changes.
 pub struct Moment {
     pub apps: Vec<Arc<Application>>,
@@ -61,11 +85,11 @@ pub struct Moment {
 
 #[derive(Default)]
 struct Known {
-    apps: BTreeMap<(String, String), Listed>,
+    apps: BTreeMap<Place, Listed>,
     /// The highest version that the watch has delivered.
     version: u64,
     /// With which version those came that the first list did not have.
-    came: BTreeMap<(String, String), u64>,
+    came: BTreeMap<Place, u64>,
     /// The last deletions.
     gone: VecDeque<Gone>,
     history: History,
@@ -181,7 +205,7 @@ impl Index {
         self.events.subscribe()
     }
 
-    /// All Applications sorted by namespace and name, and the resource version of the list.
+    /// All Applications sorted by their places, and the resource version of the list.
     pub fn all(&self) -> (Vec<Arc<Application>>, u64) {
         let known = self
             .known
@@ -190,15 +214,41 @@ impl Index {
         (known.all(), known.list_version())
     }
 
-    /// Those of them that are wanted, to be sent, and the resource version of the list.
-    pub fn listed(&self, wanted: impl Fn(&Application) -> bool) -> (Vec<Listed>, u64) {
+    /// A part of the list of those that are wanted, to be sent. Of the others in it nothing is
+    /// copied, however many there are. `labels`: those that all have which are wanted; what has
+    /// others is mostly not asked about.
+    pub fn page(
+        &self,
+        part: &Part,
+        labels: &[(&str, &str)],
+        mut wanted: impl FnMut(&Application) -> bool,
+    ) -> Page<Listed> {
         self.kept.uses();
+        let marks = Marks::of(&self.keyed, labels.iter().copied());
         let known = self
             .known
             .read()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        let apps = known.apps.values().filter(|listed| wanted(listed.app()));
-        (apps.cloned().collect(), known.list_version())
+        let begin = match &part.after {
+            Some(place) => Bound::Excluded(place.clone()),
+            None => Bound::Unbounded,
+        };
+        let (mut items, mut left) = (Vec::new(), 0);
+        for (_, listed) in known.apps.range::<Place, _>((begin, Bound::Unbounded)) {
+            if !listed.marks().may_have(marks) || !wanted(listed.app()) {
+                continue;
+            }
+            if items.len() < part.limit {
+                items.push(listed.clone());
+            } else {
+                left += 1;
+            }
+        }
+        Page {
+            items,
+            left,
+            version: known.list_version(),
+        }
     }
 
     /// All Applications. From now on it is remembered what they were before each change.
@@ -270,7 +320,7 @@ impl Index {
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         known
             .apps
-            .get(&(namespace.to_owned(), name.to_owned()))
+            .get(&(name.to_owned(), namespace.to_owned()))
             .map(|listed| listed.app().clone())
     }
 
@@ -354,7 +404,10 @@ impl Index {
             known.came.insert(key(&app), version(&app));
             Change::Added
         };
-        let listed = Listed::new(app.clone(), &self.kept);
+        let labels = app.metadata.labels.iter();
+        let labels = labels.map(|(key, value)| (key.as_str(), value.as_str()));
+        let marks = Marks::of(&self.keyed, labels);
+        let listed = Listed::new(app.clone(), marks, &self.kept);
         let before = known.apps.insert(key(&app), listed);
         self.send(
             known,
@@ -378,8 +431,8 @@ impl Index {
     }
 }
 
-fn key(app: &Application) -> (String, String) {
-    (app.metadata.namespace.clone(), app.metadata.name.clone())
+fn key(app: &Application) -> Place {
+    (app.metadata.name.clone(), app.metadata.namespace.clone())
 }
 
 /// Resource versions are numbers in all known Kubernetes versions; anything else counts as the
@@ -522,6 +575,31 @@ mod tests {
         });
         assert_eq!(since(8), ["DELETED c", "MODIFIED d"]);
         assert!(since(10).is_empty());
+    }
+
+    #[test]
+    fn a_list_by_a_label_looks_at_few_others() {
+        let index = Index::default();
+        for n in 0..100 {
+            let mut app = app(&format!("app-{n:02}"), "", n + 1);
+            let page = (n / 10).to_string();
+            app.metadata.labels.insert("page".to_owned(), page);
+            index.wrote(&app);
+        }
+        let part = Part {
+            after: Some(("app-33".to_owned(), String::new())),
+            limit: 4,
+        };
+        let mut looked = 0;
+        let page = index.page(&part, &[("page", "3")], |app| {
+            looked += 1;
+            app.metadata.labels["page"] == "3"
+        });
+        let names = page.items.iter().map(|item| &*item.app().metadata.name);
+        let names: Vec<&str> = names.collect();
+        assert_eq!(names, ["app-34", "app-35", "app-36", "app-37"]);
+        assert_eq!((page.left, page.version), (2, 100));
+        assert!(looked < 66, "{looked}");
     }
 
     #[test]

@@ -134,6 +134,11 @@ pub trait Store: Send + Sync + 'static {
     fn problem(&self) -> Option<String> {
         None
     }
+    /// The versions of what [`Self::config_map`] and [`Self::secret`] answer for these names: while
+    /// they are the same, so are the answers. `None`: that is not known.
+    fn versions(&self, _config_maps: &[&str], _secrets: &[&str]) -> Option<Vec<String>> {
+        None
+    }
     async fn get_app(&self, namespace: &str, name: &str) -> StoreResult<Application>;
     async fn create_app(&self, app: &Application) -> StoreResult<Application>;
     /// Applies a JSON merge patch. If it has a `metadata.resourceVersion`, it is only applied if

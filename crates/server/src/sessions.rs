@@ -11,8 +11,8 @@ pub use verify::Unverified;
 use crate::{
     ApiError,
     auth::{
-        Attempt, Caller, Claims, Limits, PASSWORD_PATTERN, PasswordChecks, Revoked, hash_password,
-        secret_key, token,
+        Attempt, Caller, Claims, KnownTokens, Limits, PASSWORD_PATTERN, PasswordChecks, Revoked,
+        hash_password, secret_key, token,
     },
     ports::{SharedSessions, Store},
     settings::{Settings, SettingsCache},
@@ -37,6 +37,7 @@ pub struct Auth {
     settings: Arc<SettingsCache>,
     store: Arc<dyn Store>,
     checks: PasswordChecks,
+    known: KnownTokens,
     revoked: Revoked,
     /// `None`: only the record in the namespace tells other servers what has ended.
     shared: Option<Arc<dyn SharedSessions>>,
@@ -59,6 +60,7 @@ impl Auth {
             settings,
             store,
             checks: PasswordChecks::new(limits),
+            known: KnownTokens::default(),
             revoked: Revoked::default(),
             shared,
             sso,

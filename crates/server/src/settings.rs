@@ -163,11 +163,29 @@ fn resource_override(customization: &Customization) -> ResourceOverride {
 /// Five reads a second are as many as strangers can cause.
 const MOMENT: Duration = Duration::from_millis(200);
 
-/// A short-lived cache of the settings.
+/// A short-lived cache of the settings, which lives on while nothing that they are read from has
+/// changed: most requests need the current ones.
 pub struct SettingsCache {
     store: Arc<dyn Store>,
     enforcer: Arc<dyn Enforcer>,
-    cached: Mutex<Option<(Instant, Arc<Settings>)>>,
+    cached: Mutex<Option<Cached>>,
+}
+
+struct Cached {
+    /// When they were known to be current.
+    at: Instant,
+    settings: Arc<Settings>,
+    /// The Secrets that they refer to.
+    referred: Vec<String>,
+    /// Of what they were read from, before it was read; `None`: not known.
+    versions: Option<Versions>,
+}
+
+/// Of ConfigMaps and Secrets that settings always have, and of the Secrets that they refer to.
+#[derive(PartialEq, Eq)]
+struct Versions {
+    own: Vec<String>,
+    referred: Vec<String>,
 }
 
 impl SettingsCache {
@@ -208,11 +226,19 @@ impl SettingsCache {
 
     async fn load(&self, age: Duration) -> Result<Arc<Settings>, ApiError> {
         let mut cached = self.cached.lock().await;
-        if let Some((at, settings)) = cached.as_ref()
-            && at.elapsed() < age
-        {
-            return Ok(settings.clone());
+        if let Some(cached) = cached.as_mut() {
+            if cached.at.elapsed() < age {
+                return Ok(cached.settings.clone());
+            }
+            let now = Instant::now();
+            let is_known = cached.versions.is_some();
+            if is_known && cached.versions == self.versions(&cached.referred) {
+                cached.at = now;
+                return Ok(cached.settings.clone());
+            }
         }
+        // Before they are read: what changes meanwhile is read again.
+        let own = self.own_versions();
         let config = self
             .store
             .config_map(CONFIG_MAP)
@@ -244,7 +270,12 @@ impl SettingsCache {
             .and_then(|text| session_seconds(text));
         let signing_key = secret.data.get("server.secretkey").cloned();
         let signing_key = signing_key.unwrap_or_default();
-        let secrets = self.referred(&config, &secret).await?;
+        let references = extension_settings::references(&config).into_iter();
+        let references: Vec<String> = references.chain(sso::references(&config)).collect();
+        let others = references.iter().filter_map(|text| text.split_once(':'));
+        let others: Vec<String> = others.map(|(name, _)| name.to_owned()).collect();
+        let referred = self.versions_of(&others);
+        let secrets = self.referred(references, &secret).await?;
         let sso = SsoConfig::read(&config, &secrets, &signing_key);
         let settings = Arc::new(Settings {
             sso: sso.map(|config| config.map(Arc::new)),
@@ -260,15 +291,39 @@ impl SettingsCache {
                 .is_none_or(|v| v != "false"),
             config,
         });
-        *cached = Some((Instant::now(), settings.clone()));
+        *cached = Some(Cached {
+            at: Instant::now(),
+            settings: settings.clone(),
+            referred: others,
+            versions: own
+                .zip(referred)
+                .map(|(own, referred)| Versions { own, referred }),
+        });
         Ok(settings)
+    }
+
+    fn versions(&self, referred: &[String]) -> Option<Versions> {
+        Some(Versions {
+            own: self.own_versions()?,
+            referred: self.versions_of(referred)?,
+        })
+    }
+
+    fn own_versions(&self) -> Option<Vec<String>> {
+        let config_maps = [CONFIG_MAP, PARAMS, RBAC];
+        self.store.versions(&config_maps, &[SECRET, REVOKED])
+    }
+
+    fn versions_of(&self, secrets: &[String]) -> Option<Vec<String>> {
+        let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();
+        self.store.versions(&[], &secrets)
     }
 
     /// The values that `oidc.config` and `extension.config` refer to, by `key` of argocd-secret or
     /// `secret:key`.
     async fn referred(
         &self,
-        config: &BTreeMap<String, String>,
+        references: Vec<String>,
         own: &SecretRecord,
     ) -> Result<Referred, ApiError> {
         let text = |record: &SecretRecord, key: &str| {
@@ -276,8 +331,7 @@ impl SettingsCache {
             value.ok_or(Unresolved::Key)
         };
         let mut found = Referred::new();
-        let references = extension_settings::references(config).into_iter();
-        for reference in references.chain(sso::references(config)) {
+        for reference in references {
             let value = match reference.split_once(':') {
                 None => text(own, &reference),
                 Some((name, key)) => match self.store.secret(name).await {

@@ -199,6 +199,9 @@ pub async fn login(state: Arc<State>, request: Request<Body>) -> Answer {
         if !config.domain_hint.is_empty() {
             query.append_pair("domain_hint", &config.domain_hint);
         }
+        if !config.connector_id.is_empty() {
+            query.append_pair("connector_id", &config.connector_id);
+        }
     }
     if let Some(verifier) = &begun.verifier {
         add_challenge(&mut url, verifier);

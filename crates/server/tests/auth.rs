@@ -111,6 +111,31 @@ async fn every_rpc_wants_a_session_too() {
 }
 
 #[tokio::test]
+async fn settings_are_read_again_as_soon_as_they_have_another_version() {
+    let world = World::start().await;
+    let version = |version: &str| {
+        let mut versions = world.store.versions.lock().expect("not poisoned");
+        *versions = Some(vec![version.to_owned()]);
+    };
+    let url = async || {
+        let (status, found) = world.rest(Method::GET, "/api/v1/settings", None).await;
+        assert_eq!(status, 200, "{found}");
+        found["url"].clone()
+    };
+    version("1");
+    world.store.configure("url", "https://one.example.com");
+    assert_eq!(url().await, "https://one.example.com");
+    world.store.configure("url", "https://two.example.com");
+    assert_eq!(url().await, "https://one.example.com");
+    version("2");
+    assert_eq!(url().await, "https://two.example.com");
+    // Where versions are not known, they may always be others.
+    *world.store.versions.lock().expect("not poisoned") = None;
+    world.store.configure("url", "https://three.example.com");
+    assert_eq!(url().await, "https://three.example.com");
+}
+
+#[tokio::test]
 async fn an_unknown_rpc_is_named() {
     let world = World::start().await;
     let status = world

@@ -17,14 +17,21 @@ const CONFIG: &str = "connectors:\n- {type: mockCallback, id: mock, name: Mock}\
 /// What Dex answers where the sign-in goes on at a provider that speaks SAML.
 const PAGE: &str = "<form></form><script>document.forms[0].submit()</script>";
 
+/// What Dex says of itself at `/api/dex/.well-known/openid-configuration`.
+const METADATA: &str = r#"{"issuer": "http://cd.example.com/api/dex",
+    "authorization_endpoint": "http://cd.example.com/api/dex/auth",
+    "token_endpoint": "http://cd.example.com/api/dex/token",
+    "jwks_uri": "http://cd.example.com/api/dex/keys"}"#;
+
 /// The headers of the requests that came.
 type Seen = Arc<Mutex<Vec<HeaderMap>>>;
 
 fn answer(request: &Request<Incoming>, seen: &Seen) -> Response<Full<Bytes>> {
     let headers = request.headers().clone();
     seen.lock().expect("not poisoned").push(headers);
+    let path = request.uri().path();
     let answer = Response::builder();
-    let answer = match request.uri().path() {
+    let answer = match path {
         "/api/dex/broken" => answer.status(500),
         "/api/dex/strict" => answer.header("content-security-policy", "default-src 'none'"),
         _ => answer
@@ -33,8 +40,10 @@ fn answer(request: &Request<Incoming>, seen: &Seen) -> Response<Full<Bytes>> {
             .header("x-of-that", "1")
             .header("proxy-authenticate", "Basic"),
     };
+    let is_metadata = path.ends_with("/openid-configuration");
+    let text = if is_metadata { METADATA } else { PAGE };
     answer
-        .body(Full::new(Bytes::from(PAGE)))
+        .body(Full::new(Bytes::from(text)))
         .expect("an answer")
 }
 
@@ -44,6 +53,11 @@ async fn start() -> (World, Seen) {
 }
 
 async fn start_with(options: Options) -> (World, Seen) {
+    start_as(&[], options).await
+}
+
+/// With more keys of argocd-cm.
+async fn start_as(more: &[(&str, &str)], options: Options) -> (World, Seen) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let seen = Seen::default();
@@ -62,6 +76,7 @@ async fn start_with(options: Options) -> (World, Seen) {
         }
     });
     let settings = [("dex.config", CONFIG), ("url", "http://cd.example.com")];
+    let settings = [&settings[..], more].concat();
     let first = World::start_with(&settings, &[]).await;
     let options = Options {
         dex_server: format!("http://{address}"),
@@ -179,4 +194,24 @@ async fn a_failure_of_dex_is_shown_by_our_page() {
     let (status, headers, text) = ask(&world, "/api/dex/broken", &[]).await;
     assert_eq!(status, 303, "{text}");
     assert_eq!(headers["location"], "/login?has_sso_error=true");
+}
+
+/// `dex.auth.connectorId` spares people the list of connectors.
+#[tokio::test]
+async fn a_sign_in_goes_to_the_connector_of_the_settings() {
+    for (wanted, sent) in [
+        ("mock", Some("connector_id=mock")),
+        // Dex would refuse it.
+        ("other", None),
+    ] {
+        let more = [("dex.auth.connectorId", wanted)];
+        let (world, _) = start_as(&more, Options::default()).await;
+        let (status, headers, text) = ask(&world, "/auth/login", &[]).await;
+        assert_eq!(status, 303, "{text}");
+        let to = headers["location"].to_str().expect("text");
+        let (dex, query) = to.split_once('?').expect("a query");
+        assert_eq!(dex, "http://cd.example.com/api/dex/auth");
+        let connector = query.split('&').find(|p| p.starts_with("connector_id="));
+        assert_eq!(connector, sent, "{to}");
+    }
 }

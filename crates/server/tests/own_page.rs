@@ -68,18 +68,20 @@ async fn files_are_served_beside_the_page_and_none_from_elsewhere() {
         "/custom/b.css",
         "/custom/index.html",
         "/custom",
-        "/custom/%2e%2e/%2e%2e/outside.css",
         "/none.css",
     ] {
         let (status, _, text) = ask(&world, path, "text/css,*/*;q=0.1").await;
         assert_eq!(status, 404, "{path}: {text}");
     }
     // Dots are taken out of a path before anything is looked up there.
-    let (status, headers, _) = ask(&world, "/custom/../../outside.css", "text/css").await;
-    assert_eq!(
-        (status, &headers["location"]),
-        (307, &http::HeaderValue::from_static("/outside.css"))
-    );
+    for path in [
+        "/custom/../../outside.css",
+        "/custom/%2e%2e/%2e%2e/outside.css",
+    ] {
+        let (status, headers, _) = ask(&world, path, "text/css").await;
+        assert_eq!(status, 307, "{path}");
+        assert_eq!(headers["location"], "/outside.css", "{path}");
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,11 @@
 
 use crate::{
     common::World,
-    sso::{Provider, browse, given, now, projects, signed_in},
+    sso::{
+        Provider,
+        browser::{browse, given, signed_in},
+        now, projects,
+    },
 };
 use serde_json::json;
 use std::time::Duration;

@@ -17,7 +17,7 @@ pub use lenient::{JsonRequest, MessageError, from_json, from_value};
 pub use pattern::{Bindings, Pattern, percent_decode};
 pub use shape::{Find, Shape, Shapes};
 
-use crate::{ApiError, Code, Role, heavy, kind::names, running::Running};
+use crate::{ApiError, Code, Parts, Role, heavy, kind::names, running::Running};
 
 pub use crate::kind::Kind;
 use bytes::Bytes;
@@ -53,15 +53,14 @@ pub enum Request {
 
 /// The reply: encoded messages.
 pub enum Reply {
-    One(Vec<u8>),
+    One(Parts),
     Stream(BoxStream<'static, Result<Vec<u8>, ApiError>>),
 }
 
-type Handler<S> = Box<
-    dyn Fn(Arc<S>, <S as Role>::Caller, Request) -> BoxFuture<'static, Result<Reply, ApiError>>
-        + Send
-        + Sync,
->;
+/// What a call answers.
+type Answering = BoxFuture<'static, Result<Reply, ApiError>>;
+
+type Handler<S> = Box<dyn Fn(Arc<S>, <S as Role>::Caller, Request) -> Answering + Send + Sync>;
 
 /// The call's effect on the caller's session, for a browser's cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -269,6 +268,22 @@ impl<Q: prost::Message + Default + DeserializeOwned + 'static> Query for Q {}
 pub trait Answer: prost::Message + Serialize + DeserializeOwned + 'static {}
 impl<R: prost::Message + Serialize + DeserializeOwned + 'static> Answer for R {}
 
+/// A handler that decodes the request, which `answer` then answers in the same encoding.
+fn decoding<S, Q, F>(rpc: &str, answer: F) -> Handler<S>
+where
+    S: Role,
+    Q: Query,
+    F: Fn(Arc<S>, S::Caller, Q, Encoding) -> Answering + Send + Sync + 'static,
+{
+    let package = package(rpc);
+    Box::new(
+        move |state, caller, request| match decode::<Q>(request, &package) {
+            Err(e) => Box::pin(std::future::ready(Err(e))),
+            Ok((query, encoding)) => answer(state, caller, query, encoding),
+        },
+    )
+}
+
 /// A row whose reply is one message. `finish` is applied to every reply before it is encoded.
 pub fn unary<S, Q, R, F, Fut>(
     rpc: &str,
@@ -284,17 +299,10 @@ where
     F: Fn(Arc<S>, S::Caller, Q) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
 {
-    let package = package(rpc);
-    let handler: Handler<S> =
-        Box::new(
-            move |state, caller, request| match decode::<Q>(request, &package) {
-                Err(e) => Box::pin(std::future::ready(Err(e))),
-                Ok((query, encoding)) => {
-                    let reply = f(state, caller, query);
-                    Box::pin(async move { encoding.reply(reply.await?, finish).await })
-                }
-            },
-        );
+    let handler = decoding::<S, Q, _>(rpc, move |state, caller, query, encoding| {
+        let reply = f(state, caller, query);
+        Box::pin(async move { encoding.reply(reply.await?, finish).await })
+    });
     Call::new(rpc, rest, access, Kind::Unary, Some(handler)).with_shapes(Shapes::of::<Q, R>())
 }
 
@@ -307,17 +315,10 @@ where
     F: Fn(Arc<S>, S::Caller, Q, Encoding) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Encoded<R>, ApiError>> + Send + 'static,
 {
-    let package = package(rpc);
-    let handler: Handler<S> =
-        Box::new(
-            move |state, caller, request| match decode::<Q>(request, &package) {
-                Err(e) => Box::pin(std::future::ready(Err(e))),
-                Ok((query, encoding)) => {
-                    let reply = f(state, caller, query, encoding);
-                    Box::pin(async move { Ok(Reply::One(reply.await?.bytes)) })
-                }
-            },
-        );
+    let handler = decoding::<S, Q, _>(rpc, move |state, caller, query, encoding| {
+        let reply = f(state, caller, query, encoding);
+        Box::pin(async move { Ok(Reply::One(reply.await?.parts)) })
+    });
     Call::new(rpc, rest, access, Kind::Unary, Some(handler)).with_shapes(Shapes::of::<Q, R>())
 }
 
@@ -337,21 +338,14 @@ where
     Fut:
         Future<Output = Result<BoxStream<'static, Result<R, ApiError>>, ApiError>> + Send + 'static,
 {
-    let package = package(rpc);
-    let handler: Handler<S> =
-        Box::new(
-            move |state, caller, request| match decode::<Q>(request, &package) {
-                Err(e) => Box::pin(std::future::ready(Err(e))),
-                Ok((query, encoding)) => {
-                    let reply = f(state.clone(), caller.clone(), query);
-                    Box::pin(async move {
-                        let messages = reply.await?;
-                        let encoded = messages.map(move |m| encoding.message(m?, finish)).boxed();
-                        Ok(Reply::Stream(state.guard(&caller, encoded)))
-                    })
-                }
-            },
-        );
+    let handler = decoding::<S, Q, _>(rpc, move |state, caller, query, encoding| {
+        let reply = f(state.clone(), caller.clone(), query);
+        Box::pin(async move {
+            let messages = reply.await?;
+            let encoded = messages.map(move |m| encoding.message(m?, finish)).boxed();
+            Ok(Reply::Stream(state.guard(&caller, encoded)))
+        })
+    });
     Call::new(rpc, rest, access, Kind::ServerStream, Some(handler))
         .with_shapes(Shapes::of::<Q, R>())
 }
@@ -395,15 +389,15 @@ pub enum Encoding {
 
 /// A reply that its handler has encoded.
 pub struct Encoded<R> {
-    bytes: Vec<u8>,
+    parts: Parts,
     message: PhantomData<fn() -> R>,
 }
 
 impl<R> Encoded<R> {
-    /// `bytes` must be the message in the encoding of its request.
-    pub fn new(bytes: Vec<u8>) -> Self {
+    /// `parts` must be the message in the encoding of its request.
+    pub fn new(parts: Parts) -> Self {
         Self {
-            bytes,
+            parts,
             message: PhantomData,
         }
     }
@@ -416,7 +410,7 @@ impl Encoding {
             ..heavy::LARGE => self.message(reply, finish),
             _ => heavy::run(move || self.message(reply, finish)).await,
         };
-        Ok(Reply::One(message?))
+        Ok(Reply::One(message?.into()))
     }
 
     fn message<R: Answer>(self, mut message: R, finish: fn(&mut R)) -> Result<Vec<u8>, ApiError> {

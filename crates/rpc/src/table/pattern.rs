@@ -73,7 +73,9 @@ impl Pattern {
 
     /// The variables, if the path (still percent-encoded) matches.
     pub fn matches(&self, path: &str) -> Option<Bindings> {
-        let whole = self.decodes_first.then(|| percent_decode(path));
+        // What has no escapes is decoded already, and nearly no path has any.
+        let decodes = self.decodes_first && path.contains('%');
+        let whole = decodes.then(|| percent_decode(path));
         let value = |word: &str| match whole {
             Some(_) => word.to_owned(),
             None => percent_decode(word),

@@ -155,7 +155,7 @@ mod tests {
         let messages: Vec<_> = messages.collect().await;
         assert_eq!(messages, [Err(exceeded())]);
 
-        let one = std::future::ready(Ok(Reply::One(Vec::new())));
+        let one = std::future::ready(Ok(Reply::One(crate::Parts::default())));
         let reply = within(None, one, |_| {}).await;
         assert!(matches!(reply, Ok(Reply::One(_))));
     }

@@ -3,7 +3,7 @@
 
 use super::{reflection, traceparent};
 use crate::{
-    ApiError, Code, Role, Table,
+    ApiError, Code, Parts, Role, Table,
     running::Running,
     table::{Kind, Reply, Request as CallRequest, missing},
 };
@@ -25,7 +25,7 @@ use tracing::Instrument as _;
 pub(super) struct Raw;
 
 impl Codec for Raw {
-    type Encode = Vec<u8>;
+    type Encode = Parts;
     type Decode = Bytes;
     type Encoder = Self;
     type Decoder = Self;
@@ -40,11 +40,14 @@ impl Codec for Raw {
 }
 
 impl Encoder for Raw {
-    type Item = Vec<u8>;
+    type Item = Parts;
     type Error = Status;
 
-    fn encode(&mut self, item: Vec<u8>, dst: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        dst.put_slice(&item);
+    fn encode(&mut self, mut item: Parts, dst: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        dst.reserve(item.len());
+        while let Some(part) = item.pop() {
+            dst.put_slice(&part);
+        }
         Ok(())
     }
 }
@@ -89,7 +92,7 @@ impl<S: Role> Invoke<S> {
             .await
     }
 
-    async fn one(self, request: CallRequest) -> Result<tonic::Response<Vec<u8>>, Status> {
+    async fn one(self, request: CallRequest) -> Result<tonic::Response<Parts>, Status> {
         match self.run(request).await? {
             Reply::One(message) => Ok(tonic::Response::new(message)),
             Reply::Stream(_) => Err(Status::internal("a stream where one message was expected")),
@@ -98,8 +101,8 @@ impl<S: Role> Invoke<S> {
 }
 
 impl<S: Role> tonic::server::UnaryService<Bytes> for Invoke<S> {
-    type Response = Vec<u8>;
-    type Future = BoxFuture<'static, Result<tonic::Response<Vec<u8>>, Status>>;
+    type Response = Parts;
+    type Future = BoxFuture<'static, Result<tonic::Response<Parts>, Status>>;
 
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
         let request = CallRequest::Proto(request.into_inner());
@@ -108,8 +111,8 @@ impl<S: Role> tonic::server::UnaryService<Bytes> for Invoke<S> {
 }
 
 impl<S: Role> tonic::server::ClientStreamingService<Bytes> for Invoke<S> {
-    type Response = Vec<u8>;
-    type Future = BoxFuture<'static, Result<tonic::Response<Vec<u8>>, Status>>;
+    type Response = Parts;
+    type Future = BoxFuture<'static, Result<tonic::Response<Parts>, Status>>;
 
     fn call(&mut self, request: tonic::Request<Streaming<Bytes>>) -> Self::Future {
         let running = self.running.clone();
@@ -132,8 +135,8 @@ pub(super) fn broken(status: Status) -> ApiError {
 }
 
 impl<S: Role> tonic::server::ServerStreamingService<Bytes> for Invoke<S> {
-    type Response = Vec<u8>;
-    type ResponseStream = BoxStream<'static, Result<Vec<u8>, Status>>;
+    type Response = Parts;
+    type ResponseStream = BoxStream<'static, Result<Parts, Status>>;
     type Future = BoxFuture<'static, Result<tonic::Response<Self::ResponseStream>, Status>>;
 
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
@@ -143,7 +146,9 @@ impl<S: Role> tonic::server::ServerStreamingService<Bytes> for Invoke<S> {
                 Reply::One(message) => {
                     futures::stream::once(std::future::ready(Ok(message))).boxed()
                 }
-                Reply::Stream(messages) => messages.map(|m| m.map_err(Status::from)).boxed(),
+                Reply::Stream(messages) => messages
+                    .map(|m| m.map(Parts::from).map_err(Status::from))
+                    .boxed(),
             };
             Ok(tonic::Response::new(messages))
         })
@@ -164,7 +169,7 @@ pub async fn handle<S: Role>(
     if rpc == HEALTH {
         // HealthCheckResponse{status: SERVING}
         let serving = tower::service_fn(|_: tonic::Request<Bytes>| async {
-            Ok::<_, Status>(tonic::Response::new(vec![8u8, 1]))
+            Ok::<_, Status>(tonic::Response::new(Parts::from(vec![8u8, 1])))
         });
         return grpc
             .max_decoding_message_size(MAX_HEALTH_REQUEST)

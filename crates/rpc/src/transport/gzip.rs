@@ -1,7 +1,7 @@
 //! Compresses responses for clients that accept gzip or deflate. Main function: [`compressed`].
 
 use crate::heavy;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use flate2::{
     Compression,
     write::{DeflateEncoder, GzEncoder},
@@ -94,17 +94,24 @@ pub fn compressed(coding: Coding, response: Response<Body>) -> Response<Body> {
     let name = HeaderValue::from_static(coding.name());
     parts.headers.insert(header::CONTENT_ENCODING, name);
     parts.headers.remove(header::CONTENT_LENGTH);
-    let begin = Some((body, coding.encoder()));
-    let frames = futures::stream::unfold(begin, |state| async move {
-        let (mut body, encoder) = state?;
-        let data = match body.frame().await {
-            None => return Some((encoder.finish().map_err(failed).map(data), None)),
-            Some(Err(e)) => return Some((Err(e), None)),
-            Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+    // The size of a stream is not known: each of its messages is sent when it comes.
+    let at_once = match body.size_hint().exact() {
+        Some(_) => heavy::LARGE,
+        None => 0,
+    };
+    let begin = Some((Some(body), coding.encoder()));
+    let frames = futures::stream::unfold(begin, move |state| async move {
+        let (body, encoder) = state?;
+        let (body, part) = match some(body, at_once).await {
+            Ok((None, part)) if part.is_empty() => {
+                return Some((encoder.finish().map_err(failed).map(data), None));
+            }
+            Ok(found) => found,
+            Err(e) => return Some((Err(e), None)),
         };
-        let packed = match data.len() {
-            ..heavy::LARGE => pack(encoder, &data),
-            _ => heavy::run(move || pack(encoder, &data)).await,
+        let packed = match part.len() {
+            ..heavy::LARGE => pack(encoder, &part),
+            _ => heavy::run(move || pack(encoder, &part)).await,
         };
         match packed {
             Ok((encoder, bytes)) => Some((Ok(bytes), Some((body, encoder)))),
@@ -112,6 +119,33 @@ pub fn compressed(coding: Coding, response: Response<Body>) -> Response<Body> {
         }
     });
     Response::from_parts(parts, Body::new(StreamBody::new(frames.boxed())))
+}
+
+/// What a body has next, as many bytes as that, and the body unless it has ended: packed frame by
+/// frame, the parts of a long list would hardly get smaller.
+async fn some(body: Option<Body>, at_once: usize) -> Result<(Option<Body>, Bytes), Status> {
+    let Some(mut body) = body else {
+        return Ok((None, Bytes::new()));
+    };
+    let Some(first) = next(&mut body).await? else {
+        return Ok((None, Bytes::new()));
+    };
+    if first.len() >= at_once {
+        return Ok((Some(body), first));
+    }
+    let mut all = BytesMut::from(first);
+    while all.len() < at_once {
+        match next(&mut body).await? {
+            Some(more) => all.extend_from_slice(&more),
+            None => return Ok((None, all.freeze())),
+        }
+    }
+    Ok((Some(body), all.freeze()))
+}
+
+async fn next(body: &mut Body) -> Result<Option<Bytes>, Status> {
+    let frame = body.frame().await.transpose()?;
+    Ok(frame.map(|frame| frame.into_data().unwrap_or_default()))
 }
 
 fn data(bytes: Vec<u8>) -> Frame<Bytes> {
@@ -130,8 +164,28 @@ fn pack(mut encoder: Encoder, part: &[u8]) -> io::Result<(Encoder, Frame<Bytes>)
 
 #[cfg(test)]
 mod tests {
-    use super::{Coding, accepted};
-    use http::{HeaderMap, HeaderValue, header};
+    use super::{Coding, accepted, compressed};
+    use crate::Parts;
+    use http::{HeaderMap, HeaderValue, Response, header};
+    use http_body_util::{BodyExt as _, Full};
+    use tonic::body::Body;
+
+    #[tokio::test]
+    async fn parts_are_compressed_as_well_as_the_whole() {
+        let mut parts = Parts::default();
+        for number in 0..1000 {
+            let item = format!("{{\"name\":\"app-{number}\"}},");
+            parts.push(item.into());
+        }
+        let whole = Body::new(Full::new(parts.clone().joined()));
+        let mut packed = Vec::new();
+        for body in [Body::new(parts), whole] {
+            let response = compressed(Coding::Gzip, Response::new(body));
+            let body = response.into_body().collect().await;
+            packed.push(body.expect("a body").to_bytes());
+        }
+        assert_eq!(packed[0], packed[1]);
+    }
 
     #[test]
     fn the_first_known_coding_is_used() {

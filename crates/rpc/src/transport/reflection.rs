@@ -5,7 +5,7 @@
 //! there, so that clients need its `.proto` files to make calls.
 
 use super::grpc::{Raw, broken, own_headers};
-use crate::{ApiError, Role, kind::names};
+use crate::{ApiError, Parts, Role, kind::names};
 use bytes::Bytes;
 use futures::{
     StreamExt as _,
@@ -122,8 +122,8 @@ struct Reflection<S: Role> {
 }
 
 impl<S: Role> tonic::server::StreamingService<Bytes> for Reflection<S> {
-    type Response = Vec<u8>;
-    type ResponseStream = BoxStream<'static, Result<Vec<u8>, Status>>;
+    type Response = Parts;
+    type ResponseStream = BoxStream<'static, Result<Parts, Status>>;
     type Future = Ready<Result<tonic::Response<Self::ResponseStream>, Status>>;
 
     fn call(&mut self, request: tonic::Request<Streaming<Bytes>>) -> Self::Future {
@@ -134,7 +134,9 @@ impl<S: Role> tonic::server::StreamingService<Bytes> for Reflection<S> {
             .into_inner()
             .map(move |message| answer(&services, message.map_err(broken)?));
         let answers = self.state.guard(&self.caller, answers.boxed());
-        let answers = answers.map(|answer| answer.map_err(Status::from)).boxed();
+        let answers = answers
+            .map(|answer| answer.map(Parts::from).map_err(Status::from))
+            .boxed();
         ready(Ok(tonic::Response::new(answers)))
     }
 }

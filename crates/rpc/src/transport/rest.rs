@@ -48,7 +48,7 @@ pub async fn handle<S: Role>(
                     if is_stream && !e.is_of_unread() {
                         failed_stream(&e, wants_events(&parts))
                     } else {
-                        json(e.code.http(), e.json().to_string().into_bytes())
+                        json(e.code.http(), e.json().to_string().into_bytes().into())
                     }
                 }
             }
@@ -219,8 +219,8 @@ async fn read_body(rest: &Rest, body: Body, limit: usize) -> Result<Value, ApiEr
     }
 }
 
-fn json(status: StatusCode, body: Vec<u8>) -> Response<Body> {
-    let mut response = Response::new(Body::new(Full::new(Bytes::from(body))));
+fn json(status: StatusCode, body: crate::Parts) -> Response<Body> {
+    let mut response = Response::new(Body::new(body));
     *response.status_mut() = status;
     response.headers_mut().insert(
         header::CONTENT_TYPE,
@@ -233,11 +233,12 @@ fn json(status: StatusCode, body: Vec<u8>) -> Response<Body> {
 async fn select(reply: Reply, fields: Option<Fields>) -> Reply {
     match (reply, fields) {
         (reply, None) => reply,
-        (Reply::One(message), Some(fields)) if message.len() < heavy::LARGE => {
-            Reply::One(fields.apply(&message))
-        }
         (Reply::One(message), Some(fields)) => {
-            Reply::One(heavy::run(move || fields.apply(&message)).await)
+            let reduced = match message.len() {
+                ..heavy::LARGE => fields.apply(&message.joined()),
+                _ => heavy::run(move || fields.apply(&message.joined())).await,
+            };
+            Reply::One(reduced.into())
         }
         (Reply::Stream(messages), Some(fields)) => {
             Reply::Stream(messages.map(move |m| m.map(|m| fields.apply(&m))).boxed())

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     ApiError,
-    index::{AppEvent, Change, Index, Listed},
+    index::{AppEvent, Change, Index, Listed, Page, Part},
     ports::{StoreError, StoreResult},
 };
 use serde_json::Value;
@@ -378,17 +378,32 @@ impl Reach {
     ) -> (Vec<Authorized<Arc<Application>, Get>>, u64) {
         let (apps, version) = self.index.all();
         let apps = apps.into_iter().filter(|app| wanted(app));
-        (guard.grant_apps(apps), version)
+        let mut apps: Vec<Authorized<Arc<Application>, Get>> = guard.grant_apps(apps);
+        apps.sort_by(|a, b| {
+            let (a, b) = (&a.metadata, &b.metadata);
+            (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name))
+        });
+        (apps, version)
     }
 
-    /// The same, to be sent.
+    /// A part of the list of those that are wanted, which have these labels, and that the caller
+    /// may see, sorted by name and namespace, to be sent.
     pub(crate) fn listed_apps(
         &self,
         guard: &Guard,
+        part: &Part,
+        labels: &[(&str, &str)],
         wanted: impl Fn(&Application) -> bool,
-    ) -> (Vec<Authorized<Listed, Get>>, u64) {
-        let (apps, version) = self.index.listed(wanted);
-        (guard.grant_apps(apps.into_iter()), version)
+    ) -> Page<Authorized<Listed, Get>> {
+        let mut permitted = guard.chooser::<Get>();
+        let page = self
+            .index
+            .page(part, labels, |app| wanted(app) && permitted(app));
+        Page {
+            items: page.items.into_iter().map(Authorized::new).collect(),
+            left: page.left,
+            version: page.version,
+        }
     }
 
     /// What the caller may see of the changes after a version, as far as they are remembered.

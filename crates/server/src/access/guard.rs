@@ -212,29 +212,32 @@ impl Guard {
         self.grant_path("", object)
     }
 
+    /// Whether the caller may do `A` with each of many Applications.
+    pub(super) fn chooser<A: Verb>(&self) -> impl FnMut(&Application) -> bool {
+        let ask = Ask(Resource::Applications, A::ACTION);
+        // Other rows may have to record each question.
+        let is_list = matches!(self.access, Access::Lists(one) if one == ask);
+        let claims = self.caller.claims.as_ref();
+        let mut selection = is_list.then(|| self.enforcer.selection(claims, ask));
+        move |app: &Application| {
+            let name = || app.name(&self.namespace);
+            match &mut selection {
+                Some(selection) => selection.permits(spec::project_name(app), &name),
+                None => self.ask(ask.0, ask.1, "", &name()).is_ok(),
+            }
+        }
+    }
+
     /// Those of many Applications that the caller may do `A` with. Only for the modules of
     /// `access`, as for [`Self::grant`].
     pub(super) fn grant_apps<T: AsRef<Application>, A: Verb>(
         &self,
         apps: impl Iterator<Item = T>,
     ) -> Vec<Authorized<T, A>> {
-        let ask = Ask(Resource::Applications, A::ACTION);
-        // Other rows may have to record each question.
-        if !matches!(self.access, Access::Lists(one) if one == ask) {
-            let permitted = apps.filter(|app| {
-                let name = app.as_ref().name(&self.namespace);
-                self.ask(ask.0, ask.1, "", &name).is_ok()
-            });
-            return permitted.map(Authorized::new).collect();
-        }
-        let claims = self.caller.claims.as_ref();
-        let mut selection = self.enforcer.selection(claims, ask);
-        let permitted = apps.filter(|app| {
-            let app = app.as_ref();
-            let name = || app.name(&self.namespace);
-            selection.permits(spec::project_name(app), &name)
-        });
-        permitted.map(Authorized::new).collect()
+        let mut permitted = self.chooser::<A>();
+        apps.filter(|app| permitted(app.as_ref()))
+            .map(Authorized::new)
+            .collect()
     }
 
     pub(super) fn grant_path<T: Named, A: Verb>(

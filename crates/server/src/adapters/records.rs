@@ -173,6 +173,27 @@ impl Store for RecordStore {
         self.records.problem()
     }
 
+    fn versions(&self, config_maps: &[&str], secrets: &[&str]) -> Option<Vec<String>> {
+        let namespace = &self.records.namespace;
+        let mut versions = Vec::new();
+        for name in config_maps {
+            let record = self.records.config_maps.get(namespace, name);
+            let version = record.map(|record| record.meta.resource_version.clone());
+            versions.push(version.unwrap_or_default());
+            if *name == PARAMS {
+                let settings = self.records.settings();
+                let params = settings.params.iter();
+                versions.extend(params.map(|(key, value)| format!("{key}={value}")));
+            }
+        }
+        for name in secrets {
+            let record = self.records.secrets.get(namespace, name);
+            let version = record.map(|record| record.meta.resource_version.clone());
+            versions.push(version.unwrap_or_default());
+        }
+        Some(versions)
+    }
+
     async fn get_app(&self, namespace: &str, name: &str) -> StoreResult<Application> {
         match self.records.applications.fetch(namespace, name).await? {
             Some(record) => typed(&record),

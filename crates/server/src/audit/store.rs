@@ -74,6 +74,10 @@ impl Store for RecordedStore {
         self.0.problem()
     }
 
+    fn versions(&self, config_maps: &[&str], secrets: &[&str]) -> Option<Vec<String>> {
+        self.0.versions(config_maps, secrets)
+    }
+
     async fn get_app(&self, namespace: &str, name: &str) -> StoreResult<Application> {
         self.0.get_app(namespace, name).await
     }

@@ -3,6 +3,7 @@
 
 mod accounts;
 mod checks;
+mod known;
 mod limits;
 pub mod password;
 mod revoked;
@@ -11,6 +12,7 @@ pub(crate) mod token;
 pub use accounts::{ApiToken, Capability, LocalAccount};
 pub(crate) use accounts::{read as read_accounts, secret_key};
 pub(crate) use checks::{Attempt, PasswordChecks};
+pub(crate) use known::KnownTokens;
 pub use limits::{AttemptDecision, FailureLimits, Limits};
 pub use password::{hash_password, new_password};
 pub(crate) use revoked::{Revoked, revoked_until};

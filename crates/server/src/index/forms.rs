@@ -2,6 +2,7 @@
 //!
 //! Main type: [`Listed`].
 
+use super::marks::Marks;
 use bytes::Bytes;
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -13,9 +14,9 @@ use tiphys_rpc::table::Encoding;
 /// All that is kept: about that of 10,000 Applications in both encodings.
 const MAX_BYTES: usize = 96 * 1024 * 1024;
 
-/// An Application of the index.
+/// An Application of the index, with the marks of its labels.
 #[derive(Clone)]
-pub struct Listed(Arc<Entry>);
+pub struct Listed(Arc<Entry>, Marks);
 
 struct Entry {
     app: Arc<Application>,
@@ -29,17 +30,29 @@ impl AsRef<Application> for Listed {
 }
 
 impl Listed {
-    pub(super) fn new(app: Arc<Application>, kept: &Arc<Kept>) -> Self {
+    pub(super) fn new(app: Arc<Application>, marks: Marks, kept: &Arc<Kept>) -> Self {
         let forms = Forms {
             json: Mutex::default(),
             proto: Mutex::default(),
             kept: Arc::clone(kept),
         };
-        Self(Arc::new(Entry { app, forms }))
+        Self(Arc::new(Entry { app, forms }), marks)
+    }
+
+    pub(super) fn marks(&self) -> Marks {
+        self.1
     }
 
     pub fn app(&self) -> &Arc<Application> {
         &self.0.app
+    }
+
+    /// Whether it is known how this state of the Application is sent.
+    pub fn is_encoded(&self, encoding: Encoding) -> bool {
+        let form = self.0.forms.form(encoding);
+        form.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_some()
     }
 
     /// What `encode` made of this state of the Application, now or earlier. It must make the same
@@ -152,7 +165,7 @@ mod tests {
     use std::convert::Infallible;
 
     fn listed(kept: &Arc<Kept>) -> Listed {
-        Listed::new(Arc::default(), kept)
+        Listed::new(Arc::default(), Marks::default(), kept)
     }
 
     fn ask(one: &Listed, encoding: Encoding, text: &str) -> Bytes {
@@ -167,7 +180,9 @@ mod tests {
     fn a_state_is_encoded_once_for_each_encoding() {
         let kept = Arc::new(Kept::default());
         let one = listed(&kept);
+        assert!(!one.is_encoded(Encoding::Json));
         assert_eq!(ask(&one, Encoding::Json, "{}"), "{}");
+        assert!(one.is_encoded(Encoding::Json) && !one.is_encoded(Encoding::Proto));
         assert_eq!(ask(&one.clone(), Encoding::Json, "other"), "{}");
         assert_eq!(ask(&one, Encoding::Proto, "proto"), "proto");
         // Another state of it.

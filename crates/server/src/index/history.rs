@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 32 * 1024 * 1024;
 /// What a state takes besides the Application.
 const OVERHEAD: usize = 128;
 
-/// Namespace and name.
+/// Name and namespace.
 type Key = (String, String);
 
 pub(super) struct History {

@@ -32,7 +32,8 @@ impl Auth {
         with_groups: bool,
     ) -> Result<Claims, Unverified> {
         let mut settings = self.settings.get().await?;
-        if !token::is_local(text) {
+        let known = self.known.get(text, &settings.signing_key);
+        if known.is_none() && !token::is_local(text) {
             let config = settings.sso.as_ref().ok().and_then(Option::as_ref);
             let issuer = token::issuer(text).unwrap_or_default();
             if !config.is_some_and(|config| config.is_issuer(&issuer)) {
@@ -41,8 +42,15 @@ impl Auth {
             let verified = self.verify_with_provider(text, &settings, now, with_groups);
             return verified.await;
         }
-        let parsed = token::parse(text, &settings.signing_key, now);
-        let claims = parsed.map_err(|why| invalid(&why))?;
+        let claims = match known {
+            Some(claims) => claims,
+            None => {
+                let key = &settings.signing_key;
+                let claims = token::parse(text, key, now).map_err(|why| invalid(&why))?;
+                self.known.add(text, key, &claims);
+                claims
+            }
+        };
         // Only now: strangers cannot make the settings be read.
         let settings = self.settings.fresh().await?;
         self.check(&claims, &settings, now)?;

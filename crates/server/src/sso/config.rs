@@ -54,6 +54,8 @@ pub struct SsoConfig {
     pub is_insecure: bool,
     /// The connectors of Dex, if that is the provider.
     pub connectors: Option<Vec<Connector>>,
+    /// The connector that Dex goes to at once (`dex.auth.connectorId`); empty: callers choose.
+    pub connector_id: String,
     /// `url` of argocd-cm, then `additionalUrls`, without a slash at the end.
     pub base_urls: Vec<String>,
 }
@@ -130,6 +132,7 @@ struct RawConnector {
 /// The settings that are given as YAML, with references to Secrets.
 const OIDC: &str = "oidc.config";
 pub(super) const DEX: &str = "dex.config";
+const CONNECTOR: &str = "dex.auth.connectorId";
 
 pub(super) fn fault(setting: &'static str, why: impl Into<String>) -> SsoFault {
     SsoFault {
@@ -274,7 +277,11 @@ impl SsoConfig {
         if raw.connectors.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Self::of_dex(raw, base_urls, is_insecure, signing_key)))
+        let mut read = Self::of_dex(raw, base_urls, is_insecure, signing_key);
+        if let Some(wanted) = set(CONNECTOR) {
+            read.go_to(wanted);
+        }
+        Ok(Some(read))
     }
 
     fn of_oidc(value: Value, base_urls: Vec<String>, is_insecure: bool) -> Result<Self, SsoFault> {
@@ -316,6 +323,7 @@ impl SsoConfig {
             refresh_below,
             is_insecure,
             connectors: None,
+            connector_id: String::new(),
             base_urls,
         })
     }
@@ -346,7 +354,19 @@ impl SsoConfig {
             refresh_below: None,
             is_insecure,
             connectors: Some(raw.connectors.into_iter().map(connector).collect()),
+            connector_id: String::new(),
             base_urls,
+        }
+    }
+
+    /// Has Dex skip its list of connectors. An id that it does not have would end every sign-in with
+    /// an error of Dex, so then callers choose, as in Argo CD.
+    fn go_to(&mut self, wanted: &str) {
+        let has_it = |connector: &Connector| connector.id == wanted;
+        if self.connectors.iter().flatten().any(has_it) {
+            wanted.clone_into(&mut self.connector_id);
+        } else {
+            tracing::warn!("{CONNECTOR} of argocd-cm: no connector of {DEX} has the id {wanted:?}");
         }
     }
 
@@ -372,7 +392,7 @@ impl SsoConfig {
         if let Some(connectors) = &self.connectors {
             let dex = DexConfig {
                 connectors: connectors.clone(),
-                ..Default::default()
+                dex_auth_connector_id: self.connector_id.clone(),
             };
             return (None, Some(dex));
         }
@@ -469,5 +489,24 @@ mod tests {
         assert!(read.requested_scopes().contains(&"federated:id".to_owned()));
         let none = SsoConfig::read(&map(&[(DEX, "connectors: []")]), &Referred::new(), b"");
         assert!(none.is_ok_and(|config| config.is_none()));
+    }
+
+    #[test]
+    fn dex_goes_to_a_connector_that_it_has() {
+        let dex = "connectors:\n- {type: github, id: gh}\n- {type: ldap, id: corp}\n";
+        for (wanted, goes_to) in [("corp", "corp"), ("other", ""), ("", "")] {
+            let config = map(&[(DEX, dex), (CONNECTOR, wanted)]);
+            let read = SsoConfig::read(&config, &Referred::new(), b"key");
+            let read = read.ok().flatten().expect("a provider");
+            assert_eq!(read.connector_id, goes_to, "{wanted}");
+            let shown = read.shown().1.expect("Dex");
+            assert_eq!(shown.dex_auth_connector_id, goes_to, "{wanted}");
+        }
+        // It says nothing to another provider.
+        let oidc = "issuer: https://sso.example.com\nclientID: a\n";
+        let config = map(&[(OIDC, oidc), (DEX, dex), (CONNECTOR, "corp")]);
+        let read = SsoConfig::read(&config, &Referred::new(), b"key");
+        let read = read.ok().flatten().expect("a provider");
+        assert_eq!(read.connector_id, "");
     }
 }

@@ -76,6 +76,8 @@ pub struct FakeStore {
     pub permitted: Mutex<Vec<String>>,
     /// argocd-cm.
     pub config: Mutex<BTreeMap<String, String>>,
+    /// The versions of all ConfigMaps and Secrets, if they are known.
+    pub versions: Mutex<Option<Vec<String>>>,
     /// Why the records cannot be followed.
     pub problem: Mutex<Option<String>>,
     /// Whether ConfigMaps cannot be read.
@@ -102,6 +104,7 @@ impl Default for FakeStore {
             refused_secrets: Mutex::default(),
             permitted: Mutex::default(),
             config: Mutex::default(),
+            versions: Mutex::default(),
             problem: Mutex::default(),
             is_unreadable: AtomicBool::default(),
         }
@@ -199,6 +202,10 @@ impl Store for FakeStore {
 
     fn problem(&self) -> Option<String> {
         self.problem.lock().expect("not poisoned").clone()
+    }
+
+    fn versions(&self, _: &[&str], _: &[&str]) -> Option<Vec<String>> {
+        self.versions.lock().expect("not poisoned").clone()
     }
 
     async fn get_app(&self, namespace: &str, name: &str) -> StoreResult<Application> {

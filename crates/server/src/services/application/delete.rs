@@ -1,9 +1,9 @@
 //! Delete. The finalizers determine whether the Application's resources are deleted too, and how.
 
-use super::audit;
+use super::{audit, named::found};
 use crate::{
     ApiError,
-    access::{Authorized, Delete, Get, Guard, find},
+    access::{Authorized, Delete, Get, Guard},
     state::State,
 };
 use serde_json::json;
@@ -20,14 +20,7 @@ pub async fn delete(
     guard: Guard,
     q: ApplicationDeleteRequest,
 ) -> Result<ApplicationResponse, ApiError> {
-    let (app, _) = find::<Get>(
-        &state.reach,
-        &guard,
-        q.app_namespace.as_deref(),
-        &q.name,
-        q.project.as_deref(),
-    )
-    .await?;
+    let (app, _) = found::<Get>(&state, &guard, &q).await?;
     let app: Authorized<_, Delete> = guard.also(&app)?;
     let policy = q.propagation_policy.as_deref().unwrap_or_default();
     let cascade = q.cascade.unwrap_or(true);

@@ -1,9 +1,9 @@
 //! GetManifestsWithFiles: the manifests of files that a client sends, before they are in Git.
 
-use super::{live::shown, manifests::tracked, render::Asker, validate};
+use super::{live::shown, manifests::tracked, named::found, render::Asker, validate};
 use crate::{
     ApiError,
-    access::{Get, Guard, find},
+    access::{Get, Guard},
     state::State,
 };
 use futures::{StreamExt as _, stream::BoxStream};
@@ -33,14 +33,7 @@ pub async fn manifests(
         let text = "invalid request: application name is missing";
         return Err(ApiError::plain(text));
     }
-    let (app, project) = find::<Get>(
-        &state.reach,
-        &guard,
-        query.app_namespace.as_deref(),
-        &query.name,
-        query.project.as_deref(),
-    )
-    .await?;
+    let (app, project) = found::<Get>(&state, &guard, &query).await?;
     // The others, if there are some, are not sent.
     let source = match &app.spec.source_hydrator {
         Some(hydrator) => Some(spec::dry_source(hydrator)),

@@ -1,12 +1,11 @@
 //! The state of an Application's cluster: managed resources, the tree, single objects and their
 //! events.
 
-use super::{audit, blocking_conditions, masked, read::refresh};
+use super::{audit, blocking_conditions, masked, named::found, read::refresh};
 use crate::{
     ApiError, Code,
     access::{
-        Action, Authorized, DeleteResource, Followed, Get, Guard, UpdateResource, Verb, find,
-        find_to,
+        Action, Authorized, DeleteResource, Followed, Get, Guard, UpdateResource, Verb, find_to,
     },
     ports::{LiveRef, Propagation},
     services::links,
@@ -168,14 +167,7 @@ pub async fn managed_resources(
     guard: Guard,
     q: ResourcesQuery,
 ) -> Result<ManagedResourcesResponse, ApiError> {
-    let (app, project) = find::<Get>(
-        &state.reach,
-        &guard,
-        q.app_namespace.as_deref(),
-        &q.application_name,
-        q.project.as_deref(),
-    )
-    .await?;
+    let (app, project) = found::<Get>(&state, &guard, &q).await?;
     let all: Arc<Vec<ResourceDiff>> = published!(
         &state,
         &app,
@@ -208,14 +200,7 @@ pub async fn resource_tree(
     guard: Guard,
     q: ResourcesQuery,
 ) -> Result<ApplicationTree, ApiError> {
-    let (app, project) = find::<Get>(
-        &state.reach,
-        &guard,
-        q.app_namespace.as_deref(),
-        &q.application_name,
-        q.project.as_deref(),
-    )
-    .await?;
+    let (app, project) = found::<Get>(&state, &guard, &q).await?;
     Ok(tree_of(&state, &app, &project).await?.as_ref().clone())
 }
 
@@ -475,14 +460,7 @@ pub async fn events(
     guard: Guard,
     q: ApplicationResourceEventsQuery,
 ) -> Result<EventList, ApiError> {
-    let (app, project) = find::<Get>(
-        &state.reach,
-        &guard,
-        q.app_namespace.as_deref(),
-        &q.name,
-        q.project.as_deref(),
-    )
-    .await?;
+    let (app, project) = found::<Get>(&state, &guard, &q).await?;
     let (name, uid) = (
         q.resource_name.as_deref().unwrap_or_default(),
         q.resource_uid.as_deref().unwrap_or_default(),

@@ -1,9 +1,9 @@
 //! GetManifests: the manifests rendered from Git, without values of Secrets.
 
-use super::{live::shown, render::Asker, sync::source_at, validate};
+use super::{live::shown, named::found, render::Asker, sync::source_at, validate};
 use crate::{
     ApiError,
-    access::{Get, Guard, find},
+    access::{Get, Guard},
     state::State,
 };
 use serde_json::Value;
@@ -26,14 +26,7 @@ pub async fn get(
             "invalid request: application name is missing",
         ));
     }
-    let (app, project) = find::<Get>(
-        &state.reach,
-        &guard,
-        q.app_namespace.as_deref(),
-        &q.name,
-        q.project.as_deref(),
-    )
-    .await?;
+    let (app, project) = found::<Get>(&state, &guard, &q).await?;
     // Of a hydrator it is the source that is rendered.
     let mut sources: Vec<ApplicationSource> = match &app.spec.source_hydrator {
         Some(hydrator) => vec![spec::dry_source(hydrator)],

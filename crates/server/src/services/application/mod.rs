@@ -12,6 +12,7 @@ pub mod log_file;
 pub mod logs;
 pub mod manifests;
 mod masked;
+mod named;
 mod page;
 pub mod read;
 pub(crate) mod render;

@@ -1,6 +1,6 @@
 //! Get, sync windows, links and revisions, and what a query selects.
 
-use super::{validate, with_health};
+use super::{named::found, validate, with_health};
 use crate::{
     ApiError, Code,
     access::{Authorized, Get, Guard, find, look_up},
@@ -22,7 +22,7 @@ use tiphys_api::{
     },
     source::ApplicationSource,
 };
-use tiphys_apimachinery::selector::LabelSelector;
+use tiphys_apimachinery::selector::{LabelOperator, LabelSelector};
 use tiphys_engine::{spec, sync::window::Windows};
 
 /// Selects the Applications of a query, by the older `project` or else by `projects`.
@@ -59,6 +59,23 @@ impl Filter {
                     .iter()
                     .any(|s| s.repo_url == self.repo))
             && self.selector.matches(&m.labels)
+    }
+
+    /// Labels that all have that are selected.
+    pub(super) fn labels(&self) -> Vec<(&str, &str)> {
+        let mut labels = Vec::new();
+        for requirement in &self.selector.requirements {
+            let is_value = matches!(
+                requirement.operator,
+                LabelOperator::Equals | LabelOperator::DoubleEquals | LabelOperator::In
+            );
+            if let [value] = requirement.values.as_slice()
+                && is_value
+            {
+                labels.push((requirement.key.as_str(), value.as_str()));
+            }
+        }
+        labels
     }
 }
 
@@ -152,14 +169,7 @@ pub async fn windows(
     guard: Guard,
     q: ApplicationSyncWindowsQuery,
 ) -> Result<ApplicationSyncWindowsResponse, ApiError> {
-    let (app, project) = find::<Get>(
-        &state.reach,
-        &guard,
-        q.app_namespace.as_deref(),
-        &q.name,
-        q.project.as_deref(),
-    )
-    .await?;
+    let (app, project) = found::<Get>(&state, &guard, &q).await?;
     let (windows, now) = (
         Windows::of(&project.spec.sync_windows, &app),
         Timestamp::now(),
@@ -189,14 +199,7 @@ pub async fn links(
     guard: Guard,
     q: ListAppLinksRequest,
 ) -> Result<LinksResponse, ApiError> {
-    let (app, project) = find::<Get>(
-        &state.reach,
-        &guard,
-        q.namespace.as_deref(),
-        &q.name,
-        q.project.as_deref(),
-    )
-    .await?;
+    let (app, project) = found::<Get>(&state, &guard, &q).await?;
     let cluster = state.reach.live(&app).destination().ok();
     let known = links::known(Some(&app), Some(&project), cluster, None);
     links::of(
@@ -212,14 +215,7 @@ pub async fn revision_metadata(
     guard: Guard,
     q: RevisionMetadataQuery,
 ) -> Result<RevisionMetadata, ApiError> {
-    let (app, project) = find::<Get>(
-        &state.reach,
-        &guard,
-        q.app_namespace.as_deref(),
-        &q.name,
-        q.project.as_deref(),
-    )
-    .await?;
+    let (app, project) = found::<Get>(&state, &guard, &q).await?;
     let source = source_of(&app, q.source_index, q.version_id)
         .map_err(|e| e.context("error getting app source by source index and version ID"))?;
     validate::permitted(&project, &source.repo_url)?;
@@ -245,14 +241,7 @@ pub async fn chart_details(
     guard: Guard,
     q: RevisionMetadataQuery,
 ) -> Result<ChartDetails, ApiError> {
-    let (app, project) = find::<Get>(
-        &state.reach,
-        &guard,
-        q.app_namespace.as_deref(),
-        &q.name,
-        q.project.as_deref(),
-    )
-    .await?;
+    let (app, project) = found::<Get>(&state, &guard, &q).await?;
     let source = source_of(&app, q.source_index, q.version_id)
         .map_err(|e| e.context("error getting app source by source index and version ID"))?;
     if source.chart.is_empty() {
@@ -272,14 +261,7 @@ pub async fn oci_metadata(
     guard: Guard,
     q: RevisionMetadataQuery,
 ) -> Result<OCIMetadata, ApiError> {
-    let (app, project) = find::<Get>(
-        &state.reach,
-        &guard,
-        q.app_namespace.as_deref(),
-        &q.name,
-        q.project.as_deref(),
-    )
-    .await?;
+    let (app, project) = found::<Get>(&state, &guard, &q).await?;
     let source = source_of(&app, q.source_index, q.version_id)
         .map_err(|e| e.context("error getting app source by source index and version ID"))?;
     if !source.repo_url.starts_with("oci://") {
@@ -330,4 +312,27 @@ fn source_of(
         .get(at)
         .map(|s| s.clone().into_owned())
         .ok_or_else(absent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_those_that_all_selected_must_have() {
+        let expected: [(&str, &[(&str, &str)]); 4] = [
+            ("", &[]),
+            ("a=1,b==2", &[("a", "1"), ("b", "2")]),
+            ("a in (1),b in (2,3)", &[("a", "1")]),
+            ("a!=1,b notin (2),c,!d,e>5,f<6", &[]),
+        ];
+        for (selector, labels) in expected {
+            let query = ApplicationQuery {
+                selector: Some(selector.to_owned()),
+                ..ApplicationQuery::default()
+            };
+            let filter = Filter::new(&query, "").expect("a selector");
+            assert_eq!(filter.labels(), labels, "{selector}");
+        }
+    }
 }

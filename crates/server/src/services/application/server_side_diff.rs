@@ -5,10 +5,10 @@
 //! So it is made only for resources that the Application manages and the caller may see, and only
 //! with a manifest of the same resource.
 
-use super::live::permissions;
+use super::{live::permissions, named::found};
 use crate::{
     ApiError, Code,
-    access::{Get, Guard, find},
+    access::{Get, Guard},
     ports::DiffPair,
     state::State,
 };
@@ -30,14 +30,7 @@ pub async fn server_side_diff(
     guard: Guard,
     q: ApplicationServerSideDiffQuery,
 ) -> Result<ApplicationServerSideDiffResponse, ApiError> {
-    let (app, project) = find::<Get>(
-        &state.reach,
-        &guard,
-        q.app_namespace.as_deref(),
-        &q.app_name,
-        q.project.as_deref(),
-    )
-    .await?;
+    let (app, project) = found::<Get>(&state, &guard, &q).await?;
     let count = q.live_resources.len().max(q.target_manifests.len());
     if count > MOST {
         return Err(ApiError::invalid(format!(

@@ -1,10 +1,10 @@
 //! Sync, Rollback and TerminateOperation. They set or end the Application's `operation`, which the
 //! controller carries out.
 
-use super::{audit, of_repo_server, syncs_itself, validate, with_health};
+use super::{audit, named::found, of_repo_server, syncs_itself, validate, with_health};
 use crate::{
     ApiError, Code,
-    access::{Authorized, Get, Guard, Override, Rollback, Sync, Writes, find},
+    access::{Authorized, Get, Guard, Override, Rollback, Sync, Writes},
     ports::StoreError,
     state::State,
 };
@@ -32,14 +32,7 @@ pub async fn sync(
     guard: Guard,
     q: ApplicationSyncRequest,
 ) -> Result<Application, ApiError> {
-    let (app, project) = find::<Get>(
-        &state.reach,
-        &guard,
-        q.app_namespace.as_deref(),
-        &q.name,
-        q.project.as_deref(),
-    )
-    .await?;
+    let (app, project) = found::<Get>(&state, &guard, &q).await?;
     may_sync_now(&app, &project)?;
     let app: Authorized<Application, Sync> = guard.also(&app)?;
     let settings = state.settings.fresh().await?;
@@ -339,14 +332,7 @@ async fn roll_back<A: Writes>(
     guard: Guard,
     q: ApplicationRollbackRequest,
 ) -> Result<Application, ApiError> {
-    let (app, _) = find::<A>(
-        &state.reach,
-        &guard,
-        q.app_namespace.as_deref(),
-        &q.name,
-        q.project.as_deref(),
-    )
-    .await?;
+    let (app, _) = found::<A>(&state, &guard, &q).await?;
     if app.metadata.deletion_timestamp.is_some() {
         return Err(ApiError::precondition("application is deleting"));
     }
@@ -410,14 +396,7 @@ pub async fn terminate(
     guard: Guard,
     q: OperationTerminateRequest,
 ) -> Result<OperationTerminateResponse, ApiError> {
-    let (mut app, _) = find::<Sync>(
-        &state.reach,
-        &guard,
-        q.app_namespace.as_deref(),
-        &q.name,
-        q.project.as_deref(),
-    )
-    .await?;
+    let (mut app, _) = found::<Sync>(&state, &guard, &q).await?;
     for _ in 0..TRIES {
         if app.operation.is_none() || app.status.operation_state.is_none() {
             return Err(ApiError::invalid(

@@ -1,6 +1,6 @@
 //! Create, Update, UpdateSpec and Patch.
 
-use super::{audit, validate::validate_and_normalize};
+use super::{audit, named::found, validate::validate_and_normalize};
 use crate::{
     ApiError, Code,
     access::{Authorized, Create, Get, Guard, Update, Writes, find},
@@ -253,14 +253,7 @@ pub async fn update_spec(
     guard: Guard,
     q: ApplicationUpdateSpecRequest,
 ) -> Result<ApplicationSpec, ApiError> {
-    let (app, _) = find::<Update>(
-        &state.reach,
-        &guard,
-        q.app_namespace.as_deref(),
-        &q.name,
-        q.project.as_deref(),
-    )
-    .await?;
+    let (app, _) = found::<Update>(&state, &guard, &q).await?;
     let mut app = app.into_inner();
     app.spec = q.spec.into();
     let of = Of {
@@ -280,14 +273,7 @@ pub async fn patch(
     guard: Guard,
     q: ApplicationPatchRequest,
 ) -> Result<Application, ApiError> {
-    let (app, _) = find::<Get>(
-        &state.reach,
-        &guard,
-        q.app_namespace.as_deref(),
-        &q.name,
-        q.project.as_deref(),
-    )
-    .await?;
+    let (app, _) = found::<Get>(&state, &guard, &q).await?;
     let app: Authorized<Application, Update> = guard.also(&app)?;
     // As it is shown: a patch can copy and test any field, and what it leaves as it is gets its
     // passwords back when it is written.
