@@ -3,8 +3,10 @@
 //! Main function: [`extract`]. Only files directly in the chart's folder count. Everything else is
 //! skipped without being kept, within limits on what is unpacked.
 
-use crate::model::storable;
-use flate2::bufread::MultiGzDecoder;
+use crate::{
+    gunzip::{Gunzip, Inflater},
+    model::storable,
+};
 use std::collections::BTreeMap;
 use tiphys_render::tar::{Allowance, Kind, Tar, TarFault};
 
@@ -79,6 +81,14 @@ enum Wanted {
 /// # Errors
 /// It is no archive, or exceeds a limit.
 pub fn extract(archive: &[u8]) -> Result<Extracted, ArchiveFault> {
+    extract_with(&mut Inflater::default(), archive)
+}
+
+/// The same for one of many archives.
+pub(crate) fn extract_with(
+    inflater: &mut Inflater,
+    archive: &[u8],
+) -> Result<Extracted, ArchiveFault> {
     if !archive.starts_with(&[0x1f, 0x8b]) {
         return Err(ArchiveFault::NotPacked);
     }
@@ -86,7 +96,7 @@ pub fn extract(archive: &[u8]) -> Result<Extracted, ArchiveFault> {
         bytes: UNPACKED_BYTES,
         entries: ENTRIES,
     };
-    let mut tar = Tar::new(MultiGzDecoder::new(archive), left);
+    let mut tar = Tar::new(Gunzip::new(archive, inflater), left);
     let (mut found, mut room) = (Extracted::default(), KEPT_BYTES);
     while let Some(entry) = tar.next()? {
         let wanted = match entry.kind {
@@ -101,7 +111,7 @@ pub fn extract(archive: &[u8]) -> Result<Extracted, ArchiveFault> {
             return Err(ArchiveFault::LargeFile(entry.name));
         }
         let content = tar.data(entry.size)?;
-        let content = storable(&String::from_utf8_lossy(&content));
+        let content = text_of(content);
         room = room
             .checked_sub(content.len())
             .ok_or(ArchiveFault::LargeTexts)?;
@@ -119,6 +129,15 @@ pub fn extract(archive: &[u8]) -> Result<Extracted, ArchiveFault> {
         }
     }
     Ok(found)
+}
+
+/// Mostly it is a text already.
+fn text_of(content: Vec<u8>) -> String {
+    match String::from_utf8(content) {
+        Ok(text) if !text.contains('\0') => text,
+        Ok(text) => storable(&text),
+        Err(e) => storable(&String::from_utf8_lossy(e.as_bytes())),
+    }
 }
 
 fn wanted(path: &str) -> Option<Wanted> {

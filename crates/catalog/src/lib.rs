@@ -12,6 +12,7 @@ pub mod fields;
 pub mod files;
 mod filter;
 mod folding;
+mod gunzip;
 pub mod icon;
 pub mod index;
 pub mod lease;

@@ -1,6 +1,7 @@
 //! The integration tests of this crate, in one program.
 
 mod addresses;
+mod asset_syncer;
 mod bad_input;
 mod postgres;
 mod registries;

@@ -5,7 +5,7 @@ use crate::{
     Contact, ContactKind, RepoAccess, RepoError, RepoOptions, Retry,
     common::{Common, Looked},
     copies::Copy,
-    git::{Additions, CommitId, GitLimits, RefUpdate, Remote, Store},
+    git::{Additions, CommitId, GitLimits, RefUpdate, Remote, Store, open_or_init},
     ground::{Since, blocking},
     known_refs::{Begun, KnownRefs},
     revision::Reference,
@@ -498,10 +498,20 @@ impl Entry {
         .await
     }
 
-    /// The object database, to add to.
+    /// The object database, to add to. Nothing was ever fetched from an empty repository: its copy is
+    /// made.
     pub async fn store(self: &Arc<Self>) -> Result<Store, RepoError> {
         let entry = Arc::clone(self);
-        blocking(move || entry.open()).await
+        blocking(move || match entry.open() {
+            Err(RepoError::NotFound { .. }) if !entry.is_local() => {
+                let (path, shown) = (entry.copy.path(), entry.location.shown());
+                let store = open_or_init(&path, &shown, entry.limits)?;
+                entry.copy.keep(&store);
+                Ok(store)
+            }
+            opened => opened,
+        })
+        .await
     }
 
     /// Sends objects that were added to the database, and moves a ref to one of them. What was

@@ -3,7 +3,7 @@
 //! Main types: [`Downloads`], and [`Clients`] below it. Credentials are sent only to the origin that they belong to, unless
 //! the caller says otherwise; a redirect to another host drops them.
 
-use crate::{RepoAccess, RepoError, common::Common, shares::Contact, url::refuse};
+use crate::{RepoAccess, RepoError, common::Common, net::late_roots, shares::Contact, url::refuse};
 use reqwest::{
     StatusCode,
     header::{
@@ -13,9 +13,10 @@ use reqwest::{
 };
 use sha2::{Digest as _, Sha256};
 use std::{
+    borrow::Cow,
     future::Future,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    sync::{Arc, LazyLock},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
     time::Duration,
 };
 use tiphys_api::access::shown_url;
@@ -151,6 +152,8 @@ pub(crate) struct Clients {
     /// What the clients call themselves.
     agent: String,
     clients: KeptClients,
+    /// The last access with its key: mostly the next question comes with the same one.
+    last: Mutex<Option<(RepoAccess, [u8; 32])>>,
 }
 
 /// Clients by all that makes them differ.
@@ -177,6 +180,7 @@ impl Clients {
             redirects,
             agent: concat!("tiphys/", env!("CARGO_PKG_VERSION")).to_owned(),
             clients,
+            last: Mutex::default(),
         }
     }
 
@@ -193,12 +197,20 @@ impl Clients {
     }
 
     fn key(&self, access: &RepoAccess) -> [u8; 32] {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, key)) = &*last
+            && known == access
+        {
+            return *key;
+        }
         let mut hash = Sha256::new();
         hash.update(access.fingerprint());
         hash.update(self.timeout.as_nanos().to_le_bytes());
         hash.update(self.redirects.to_le_bytes());
         hash.update(&self.agent);
-        hash.finalize().into()
+        let key = hash.finalize().into();
+        *last = Some((access.clone(), key));
+        key
     }
 
     pub fn timeout(&self) -> Duration {
@@ -231,18 +243,20 @@ impl Clients {
         access: &RepoAccess,
         with_credentials: bool,
     ) -> Result<reqwest::Client, RepoError> {
-        let access = if with_credentials {
-            access.clone()
+        let access = if with_credentials || access.tls_client_cert.is_empty() {
+            Cow::Borrowed(access)
         } else {
-            RepoAccess {
+            Cow::Owned(RepoAccess {
                 tls_client_cert: String::new(),
                 ..access.clone()
-            }
+            })
         };
         let key = self.key(&access);
         if let Some(client) = self.clients.get(&key) {
             return Ok(client);
         }
+        let late = is_plain(&access).then(late_roots).transpose();
+        let late = late.map_err(|e| refuse(&access.url, &e.to_string()))?;
         let built = || {
             let redirects = match self.redirects {
                 0 => reqwest::redirect::Policy::none(),
@@ -260,7 +274,11 @@ impl Clients {
                 .redirect(redirects)
                 .dns_resolver(Arc::new(Names))
                 .user_agent(&self.agent);
-            configured!(builder, &access, self.timeout).build()
+            let builder = configured!(builder, &access, self.timeout);
+            match late {
+                Some(tls) => builder.tls_backend_preconfigured(tls).build(),
+                None => builder.build(),
+            }
         };
         let client = built().map_err(|e| refuse(&access.url, &reason(&e)))?;
         self.clients.insert(key, client.clone());
@@ -321,6 +339,16 @@ impl Clients {
             seconds: self.timeout.as_secs(),
         }
     }
+}
+
+/// Whether TLS is met only in a redirect or at an address elsewhere, with nothing of its own to trust
+/// or to show.
+fn is_plain(access: &RepoAccess) -> bool {
+    let scheme = access.url.trim_start().get(..7);
+    scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("http://"))
+        && access.ca_data.is_empty()
+        && access.tls_client_cert.is_empty()
+        && !access.insecure
 }
 
 /// Downloads documents over http and https.
@@ -540,6 +568,50 @@ pub fn retry_after(headers: &HeaderMap) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn authorities_are_read_early_where_they_are_met() {
+        let plain = || RepoAccess::public(" HTTP://h/charts");
+        assert!(is_plain(&plain()));
+        for other in [
+            RepoAccess::public("https://h/charts"),
+            RepoAccess::public("oci://h/charts"),
+            RepoAccess::public("http"),
+            RepoAccess {
+                ca_data: "PEM".to_owned(),
+                ..plain()
+            },
+            RepoAccess {
+                tls_client_cert: "PEM".to_owned(),
+                ..plain()
+            },
+            RepoAccess {
+                insecure: true,
+                ..plain()
+            },
+        ] {
+            assert!(!is_plain(&other), "{other:?}");
+        }
+    }
+
+    /// Clients are found by all that makes them differ, whichever access was the last one.
+    #[test]
+    fn each_access_has_its_own_key() {
+        let common = Arc::new(Common {
+            shares: crate::shares::Shares::new(1),
+            contacts: crate::ContactWatch::default(),
+            look_ups: crate::common::no_look_ups(),
+        });
+        let clients = Clients::new(CONNECT_TIMEOUT, common, 1);
+        let (one, other) = (
+            RepoAccess::public("http://a"),
+            RepoAccess::public("http://b"),
+        );
+        let key = clients.key(&one);
+        assert_ne!(clients.key(&other), key);
+        assert_eq!(clients.key(&one), key);
+        assert_eq!(clients.key(&one), key);
+    }
 
     #[test]
     fn what_only_this_machine_reaches_is_refused() {

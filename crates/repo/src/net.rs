@@ -1,8 +1,10 @@
 //! Connections to a server: TCP, with or without TLS. Main type: [`Tls`]; main function: [`dial`].
 
 mod certificates;
+mod late;
 
 pub use certificates::Reviewed;
+pub(crate) use late::late_roots;
 
 use http::Uri;
 use rustls::{

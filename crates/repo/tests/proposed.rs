@@ -131,3 +131,70 @@ async fn what_is_refused_pushes_nothing() {
         assert_eq!(git(&bare, &["show-ref"]), refs, "{why}");
     }
 }
+
+/// What an empty repository gets, by path or over http: `base` is what was asked for.
+async fn first_commit(bare: &Path, access: &RepoAccess, base: &str) {
+    let edit = |before: Option<Vec<u8>>| match before {
+        None => Ok(b"a: b\n".to_vec()),
+        Some(_) => Err("nothing was there".to_owned()),
+    };
+    let made = propose(access, (base, "catalog/web-1.0.0", "apps/web.yaml"), edit).await;
+    let made = made.expect("the first commit");
+    let expected = if base.is_empty() { "main" } else { base };
+    assert_eq!(
+        (made.base.as_str(), made.branch.as_str()),
+        (expected, expected)
+    );
+    let refs = git(bare, &["for-each-ref", "--format=%(refname) %(objectname)"]);
+    assert_eq!(
+        refs.trim(),
+        format!("refs/heads/{expected} {}", made.commit)
+    );
+    let of = |what: &str| format!("{expected}{what}");
+    assert_eq!(git(bare, &["show", &of(":apps/web.yaml")]), "a: b\n");
+    assert_eq!(git(bare, &["rev-list", "--count", expected]).trim(), "1");
+    assert_eq!(
+        git(bare, &["ls-tree", "-r", "--name-only", expected]).trim(),
+        "apps/web.yaml"
+    );
+    git(bare, &["fsck", "--strict"]);
+    // From now on there is a branch to compare with.
+    let base = if base.is_empty() { expected } else { base };
+    let more = propose(access, (base, "catalog/web-2.0.0", "apps/web.yaml"), twice).await;
+    assert_eq!(more.expect("a commit").branch, "catalog/web-2.0.0");
+    assert_eq!(git(bare, &["rev-parse", expected]).trim(), made.commit);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_repository_gets_its_first_commit() {
+    for (base, is_remote) in [("", false), ("", true), ("live", false), ("live", true)] {
+        let ground = TempDir::new().expect("a folder");
+        let bare = ground.path().join("r.git");
+        git(
+            ground.path(),
+            &["init", "--quiet", "--bare", "-b", "main", "r.git"],
+        );
+        git(&bare, &["config", "http.receivepack", "true"]);
+        let server = is_remote.then(|| Server::start(ground.path(), Setup::default()));
+        let url = match &server {
+            Some(server) => server.url("/r.git"),
+            None => format!("file://{}", bare.display()),
+        };
+        first_commit(&bare, &RepoAccess::public(url), base).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_default_branch_one_is_to_be_named() {
+    let ground = ground();
+    let bare = ground.path().join("r.git");
+    let access = RepoAccess::public(format!("file://{}", bare.display()));
+    git(&bare, &["branch", "live"]);
+    git(&bare, &["symbolic-ref", "HEAD", "refs/heads/gone"]);
+    git(&bare, &["branch", "-D", "main"]);
+    let refused = propose(&access, ("", "b", "a"), twice).await;
+    let refused = refused.expect_err("there is no default branch").to_string();
+    assert!(refused.contains("no default branch"), "{refused}");
+    assert!(refused.contains("such as \"live\""), "{refused}");
+    assert!(propose(&access, ("live", "b", "a"), twice).await.is_ok());
+}

@@ -45,7 +45,7 @@ fn around(source: &mut (impl Read + Seek), places: &[Place]) -> Result<String, I
     let end = source.seek(std::io::SeekFrom::End(0))?;
     let mut part = |bytes: std::ops::Range<u64>| {
         let key = String::new();
-        super::text_of(super::bytes(source, &Place { key, bytes })?)
+        super::text_of(super::bytes(source, &Place { key, bytes }, "")?)
     };
     match (places.first(), places.last()) {
         (Some(first), Some(last)) => {

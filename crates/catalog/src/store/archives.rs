@@ -24,7 +24,7 @@ impl Store {
         before: i64,
         most: i64,
     ) -> Result<Vec<SeenArchive>, CatalogError> {
-        let rows = self.transaction(|sql| {
+        let rows = self.read(|sql| {
             sql.query(
                 "SELECT chart_id, version, sha, etag, modified FROM tiphys_archives
                 WHERE repo_namespace = $1 AND repo_name = $2 AND looked_at < $3

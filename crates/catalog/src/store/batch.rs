@@ -2,7 +2,7 @@
 
 use super::{
     FilesOutcome, FilesRow, Sql, Value,
-    files::{ids, put_one},
+    files::{files_id, put_one},
     sql::{
         Kind::{Json, Text},
         list, parts, rows, values,
@@ -22,17 +22,18 @@ pub(super) fn put(
     rows: &[FilesRow],
     now: i64,
 ) -> Result<(), CatalogError> {
-    let mut often: HashMap<String, usize> = HashMap::new();
-    for row in rows {
-        *often.entry(first_id(row)).or_default() += 1;
+    let first_ids = rows.iter().map(|row| files_id(&row.chart_id, &row.version));
+    let first_ids: Vec<String> = first_ids.collect();
+    let mut often: HashMap<&str, usize> = HashMap::new();
+    for first in &first_ids {
+        *often.entry(first).or_default() += 1;
     }
     let there = there(sql, id, rows)?;
-    let (mut together, mut single) = (Vec::new(), Vec::new());
-    for row in rows {
-        let files_id = first_id(row);
+    let (mut together, mut single): (Vec<Found<'_>>, Vec<_>) = (Vec::new(), Vec::new());
+    for (row, first) in rows.iter().zip(&first_ids) {
         match &row.outcome {
-            FilesOutcome::Read(files) if often[&files_id] == 1 => {
-                together.push((row, files_id, files.as_ref()));
+            FilesOutcome::Read(files) if often[first.as_str()] == 1 => {
+                together.push((row, first.as_str(), files.as_ref()));
             }
             _ => single.push(row),
         }
@@ -45,7 +46,7 @@ pub(super) fn put(
     }
     let (together, taken): (Vec<_>, Vec<_>) = together
         .into_iter()
-        .partition(|(_, files_id, _)| stored.contains(files_id));
+        .partition(|(_, first, _)| stored.contains(*first));
     single.extend(taken.into_iter().map(|(row, ..)| row));
     for (chart_id, version) in failed(sql, id, rows)? {
         if together
@@ -64,10 +65,8 @@ pub(super) fn put(
         .try_for_each(|row| put_one(sql, id, row, now))
 }
 
-fn first_id(row: &FilesRow) -> String {
-    let [first, _] = ids(&row.chart_id, &row.version);
-    first
-}
+/// Files that were read, with their first id.
+type Found<'r> = (&'r FilesRow, &'r str, &'r ChartFiles);
 
 /// The statement's condition and values for the charts of rows.
 fn of_charts(id: &RepoId, rows: &[FilesRow]) -> (String, Vec<Value>) {
@@ -108,17 +107,21 @@ fn failed(
 fn insert(
     sql: &mut dyn Sql,
     id: &RepoId,
-    found: &[(&FilesRow, String, &ChartFiles)],
+    found: &[Found<'_>],
 ) -> Result<Vec<String>, CatalogError> {
-    let row = |(row, files_id, files): &(&FilesRow, String, &ChartFiles)| {
-        let files = ChartFiles {
-            id: files_id.clone(),
-            ..(*files).clone()
+    let row = |(row, first, files): &Found<'_>| {
+        // Mostly it was read as these.
+        let text = if files.id == *first {
+            serde_json::to_string(files)?
+        } else {
+            serde_json::to_string(&ChartFiles {
+                id: (*first).to_owned(),
+                ..(*files).clone()
+            })?
         };
-        let text = serde_json::to_string(&files)?;
-        let [chart_id, repo, namespace, files_id] =
-            [&row.chart_id, &id.name, &id.namespace, files_id].map(Value::from);
-        Ok([chart_id, repo, namespace, files_id, text.into()])
+        let (repo, namespace) = (Value::from(&id.name), Value::from(&id.namespace));
+        let (chart_id, first) = (Value::from(&row.chart_id), Value::from(*first));
+        Ok([chart_id, repo, namespace, first, text.into()])
     };
     let found = found.iter().map(row).collect::<Result<_, CatalogError>>()?;
     let kinds = [Text, Text, Text, Text, Json];

@@ -59,7 +59,7 @@ impl Store {
     /// # Errors
     /// The database fails.
     pub fn is_deprecated(&self, id: &RepoId, chart_id: &str) -> Result<bool, CatalogError> {
-        let rows = self.transaction(|sql| {
+        let rows = self.read(|sql| {
             sql.query(
                 "SELECT deprecated FROM tiphys_charts
                 WHERE repo_namespace = $1 AND repo_name = $2 AND chart_id = $3",
@@ -132,7 +132,7 @@ impl Store {
     /// # Errors
     /// The database fails.
     pub fn some_problems(&self, id: &RepoId, most: i64) -> Result<Vec<Problem>, CatalogError> {
-        let rows = self.transaction(|sql| {
+        let rows = self.read(|sql| {
             sql.query(
                 "SELECT chart_id, version, kind, reason FROM tiphys_problems
                 WHERE repo_namespace = $1 AND repo_name = $2
@@ -148,7 +148,7 @@ impl Store {
     /// # Errors
     /// The database fails.
     pub fn problems_of(&self, id: &RepoId, chart_id: &str) -> Result<Vec<Problem>, CatalogError> {
-        let rows = self.transaction(|sql| {
+        let rows = self.read(|sql| {
             sql.query(
                 "SELECT chart_id, version, kind, reason FROM tiphys_problems
                 WHERE repo_namespace = $1 AND repo_name = $2 AND chart_id = $3

@@ -86,6 +86,12 @@ pub(super) fn ids(chart_id: &str, version: &str) -> [String; 2] {
     ]
 }
 
+/// The first of these.
+pub(crate) fn files_id(chart_id: &str, version: &str) -> String {
+    let [first, _] = ids(chart_id, version);
+    first
+}
+
 impl Store {
     /// Charts with the digests of their files that are there, by version.
     pub(crate) fn with_digests(
@@ -144,7 +150,7 @@ impl Store {
         version: &str,
     ) -> Result<Option<ChartFiles>, CatalogError> {
         let [first, second] = ids(chart_id, version);
-        let rows = self.transaction(|sql| {
+        let rows = self.read(|sql| {
             sql.query(
                 "SELECT info FROM files WHERE repo_name = $1 AND repo_namespace = $2
                 AND chart_id = $3 AND (chart_files_id = $4 OR chart_files_id = $5)",
@@ -162,7 +168,7 @@ impl Store {
         id: &RepoId,
         most: i64,
     ) -> Result<Vec<(String, String)>, CatalogError> {
-        let rows = self.transaction(|sql| {
+        let rows = self.read(|sql| {
             sql.query(
                 "SELECT chart_id, version FROM tiphys_problems
                 WHERE repo_namespace = $1 AND repo_name = $2 AND kind = 'files'
@@ -176,7 +182,7 @@ impl Store {
 
     /// The charts of a repository that name an icon.
     pub(crate) fn icons(&self, id: &RepoId) -> Result<Vec<IconState>, CatalogError> {
-        let rows = self.transaction(|sql| {
+        let rows = self.read(|sql| {
             sql.query(
                 "SELECT c.chart_id, c.icon_url, c.icon_etag, c.icon_modified, c.icon_at, p.kind
                 FROM tiphys_charts c LEFT JOIN tiphys_problems p

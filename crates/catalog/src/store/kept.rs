@@ -40,7 +40,7 @@ impl Store {
     /// # Errors
     /// The database fails.
     pub fn kept(&self, address: &str, version: &str) -> Result<Option<Kept>, CatalogError> {
-        let rows = self.transaction(|sql| {
+        let rows = self.read(|sql| {
             sql.query(
                 "SELECT digest, defaults FROM tiphys_kept WHERE address = $1 AND version = $2",
                 values![address, version],

@@ -25,21 +25,16 @@ impl Store {
         // A lease that a crash of the server loses is taken again when it is renewed.
         self.repeatable(|sql| {
             let now = now(sql);
-            let renewed = sql.execute(
-                &format!(
-                    "UPDATE tiphys_leases SET holder = $1, until = {now} + $2
-                    WHERE namespace = $3 AND name = $4 AND (holder = $5 OR until <= {now})"
-                ),
-                values![holder, seconds, &id.namespace, &id.name, holder],
-            )?;
-            let taken = sql.execute(
+            let claimed = sql.execute(
                 &format!(
                     "INSERT INTO tiphys_leases (namespace, name, holder, until)
-                    VALUES ($1, $2, $3, {now} + $4) ON CONFLICT (namespace, name) DO NOTHING"
+                    VALUES ($1, $2, $3, {now} + $4) ON CONFLICT (namespace, name) DO UPDATE
+                    SET holder = excluded.holder, until = excluded.until
+                    WHERE tiphys_leases.holder = excluded.holder OR tiphys_leases.until <= {now}"
                 ),
                 values![&id.namespace, &id.name, holder, seconds],
             )?;
-            Ok(renewed + taken > 0)
+            Ok(claimed > 0)
         })
     }
 

@@ -21,7 +21,7 @@ mod tls;
 
 pub(crate) use address::{is_url, shown};
 pub(crate) use archives::SeenArchive;
-pub(crate) use files::{FilesOutcome, FilesRow, IconOutcome, IconState};
+pub(crate) use files::{FilesOutcome, FilesRow, IconOutcome, IconState, files_id};
 pub use kept::Kept;
 pub use postgres::PostgresOptions;
 pub use read::VersionOf;
@@ -121,7 +121,10 @@ impl Store {
 
     fn opened(database: Database) -> Result<Self, CatalogError> {
         let store = Self(database);
-        store.transaction(|sql| schema::migrate(sql))?;
+        // Mostly nothing is left to do, and to find that out nobody has to wait for who writes.
+        if !store.read(|sql| schema::is_current(sql))? {
+            store.transaction(|sql| schema::migrate(sql))?;
+        }
         Ok(store)
     }
 
@@ -158,7 +161,10 @@ impl Store {
         &self,
         work: impl FnOnce(&mut dyn Sql) -> Result<T, CatalogError>,
     ) -> Result<T, CatalogError> {
-        self.begin(TransactionBehavior::Deferred, work)
+        match &self.0 {
+            Database::Sqlite(_) => self.begin(TransactionBehavior::Deferred, work),
+            Database::Postgres(postgres) => postgres.read(work),
+        }
     }
 
     fn begin<T>(

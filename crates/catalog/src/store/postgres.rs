@@ -8,20 +8,21 @@ use super::{
 };
 use crate::CatalogError;
 use bytes::{BufMut as _, BytesMut};
+use futures::FutureExt as _;
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 use tiphys_repo::Secret;
 use tokio::runtime::Handle;
 use tokio_postgres::{
     Client, Config, Statement,
-    types::{FromSql, IsNull, ToSql, Type, to_sql_checked},
+    types::{Format, FromSql, IsNull, ToSql, Type, to_sql_checked},
 };
 
 const CONNECT: Duration = Duration::from_secs(20);
-/// Prepared statements that are kept.
+/// Statements that are remembered.
 const STATEMENTS: usize = 128;
 
 /// A plan that was made while a table was empty would go on reading all of it when it is large.
@@ -53,8 +54,10 @@ pub struct Postgres {
 }
 
 struct Open {
-    client: Client,
-    statements: HashMap<String, Statement>,
+    client: Arc<Client>,
+    /// What was asked; prepared from the second time on. To prepare what is asked once would cost a
+    /// round trip.
+    statements: HashMap<String, Option<Statement>>,
 }
 
 impl Postgres {
@@ -96,12 +99,10 @@ impl Postgres {
                 tracing::warn!(error = %CatalogError::from(e), "the database closed the connection");
             }
         });
-        // Servers before 12 do not know it.
-        if let Err(e) = client.batch_execute(PLANS).await {
-            tracing::debug!(error = %CatalogError::from(e), "statements keep their plans");
-        }
+        // Nobody waits for the answer: servers before 12 do not know it.
+        let _ = client.batch_execute(PLANS).now_or_never();
         Ok(Open {
-            client,
+            client: Arc::new(client),
             statements: HashMap::new(),
         })
     }
@@ -111,7 +112,7 @@ impl Postgres {
         &self,
         work: impl FnOnce(&mut dyn Sql) -> Result<T, CatalogError>,
     ) -> Result<T, CatalogError> {
-        self.run("BEGIN", work)
+        self.run("BEGIN", false, work)
     }
 
     /// The same without waiting for the disk. A later transaction that waits, waits for this, too.
@@ -119,64 +120,62 @@ impl Postgres {
         &self,
         work: impl FnOnce(&mut dyn Sql) -> Result<T, CatalogError>,
     ) -> Result<T, CatalogError> {
-        self.run("BEGIN; SET LOCAL synchronous_commit = off", work)
+        self.run("BEGIN; SET LOCAL synchronous_commit = off", false, work)
+    }
+
+    /// For work that writes nothing: its beginning and its end cost no round trips.
+    pub fn read<T>(
+        &self,
+        work: impl FnOnce(&mut dyn Sql) -> Result<T, CatalogError>,
+    ) -> Result<T, CatalogError> {
+        self.run("BEGIN READ ONLY", true, work)
     }
 
     fn run<T>(
         &self,
-        begin: &str,
+        begin: &'static str,
+        is_reading: bool,
         work: impl FnOnce(&mut dyn Sql) -> Result<T, CatalogError>,
     ) -> Result<T, CatalogError> {
         let mut kept = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let limit = self.options.answer.unwrap_or(ANSWER);
-        // Neither takes work: others wait for this connection meanwhile.
-        let soon = limit.min(CONNECT);
-        // A connection that was lost meanwhile may show that only when it is used.
-        let begun = kept.as_ref().is_some_and(|open| {
-            let begin = open.client.batch_execute(begin);
-            self.runtime.block_on(answered(soon, begin)).is_ok()
-        });
-        if !begun {
-            *kept = None;
-            let open = async {
-                let open = self.connect().await?;
-                open.client.batch_execute(begin).await?;
-                Ok::<_, CatalogError>(open)
-            };
-            // A server that hangs takes connections and says nothing on them.
-            *kept = Some(self.runtime.block_on(answered(soon, open))?);
-        }
-        let open = kept.as_mut();
-        let open = open.ok_or_else(|| CatalogError::Internal("no connection".to_owned()))?;
         let mut running = Running {
-            open,
-            runtime: &self.runtime,
-            limit,
+            of: self,
+            // Where a transaction stands that does not come to its end is unknown: the next one gets
+            // a new connection.
+            open: kept.take(),
+            begin: Some(begin),
+            limit: self.options.answer.unwrap_or(ANSWER),
             is_lost: false,
         };
-        match work(&mut running) {
-            Ok(done) => {
-                let committed = running.script("COMMIT");
-                if committed.is_err() {
-                    // Where the transaction stands is unknown: the next call gets a new connection.
-                    *kept = None;
-                }
-                committed.map(|()| done)
+        if !is_reading {
+            running.begin()?;
+        }
+        let done = work(&mut running);
+        let ended = match &done {
+            _ if running.begin.is_some() => Ok(()),
+            Ok(_) if is_reading && !running.is_lost => {
+                running.leave();
+                Ok(())
             }
-            Err(e) => {
-                if running.is_lost || running.script("ROLLBACK").is_err() {
-                    *kept = None;
-                }
-                Err(e)
-            }
+            Ok(_) => running.script("COMMIT"),
+            Err(_) => running.script("ROLLBACK"),
+        };
+        if ended.is_ok() {
+            *kept = running.open.take();
+        }
+        match ended {
+            Err(e) if done.is_ok() => Err(e),
+            _ => done,
         }
     }
 }
 
 /// A transaction of PostgreSQL.
 struct Running<'c> {
-    open: &'c mut Open,
-    runtime: &'c Handle,
+    of: &'c Postgres,
+    open: Option<Open>,
+    /// What begins it, until it has begun.
+    begin: Option<&'static str>,
     /// How long an answer may take.
     limit: Duration,
     /// The server did not answer: nothing more is asked of it.
@@ -199,37 +198,141 @@ fn silent(limit: Duration) -> CatalogError {
     CatalogError::Database(format!("it did not answer within {limit:?}"))
 }
 
-impl Running<'_> {
-    /// Waits for an answer.
-    fn wait<T>(
+impl Open {
+    /// Asks something that gives rows.
+    async fn rows(
         &mut self,
-        ask: impl AsyncFnOnce(&Client) -> Result<T, tokio_postgres::Error>,
-    ) -> Result<T, CatalogError> {
-        if self.is_lost {
-            return Err(silent(self.limit));
+        sql: &str,
+        values: &[Value],
+    ) -> Result<Vec<tokio_postgres::Row>, tokio_postgres::Error> {
+        match self.prepared(sql, values).await? {
+            Some(statement) => self.client.query(&statement, &parameters(values)).await,
+            None => self.client.query_typed(sql, &untyped(values)).await,
         }
-        let answer = async { tokio::time::timeout(self.limit, ask(&self.open.client)).await };
-        let answer = self.runtime.block_on(answer);
-        self.is_lost = answer.is_err();
-        Ok(answer.map_err(|_| silent(self.limit))??)
     }
 
-    fn prepared(&mut self, sql: &str) -> Result<Statement, CatalogError> {
-        if let Some(known) = self.open.statements.get(sql) {
-            return Ok(known.clone());
+    /// How many rows it changed.
+    async fn changed(&mut self, sql: &str, values: &[Value]) -> Result<u64, tokio_postgres::Error> {
+        match self.prepared(sql, values).await? {
+            Some(statement) => self.client.execute(&statement, &parameters(values)).await,
+            None => self.client.execute_typed(sql, &untyped(values)).await,
         }
-        let statement = self.wait(async |client| client.prepare(sql).await)?;
-        if self.open.statements.len() >= STATEMENTS {
-            self.open.statements.clear();
+    }
+
+    /// `None`: it is asked for the first time, and may be asked as it is.
+    async fn prepared(
+        &mut self,
+        sql: &str,
+        values: &[Value],
+    ) -> Result<Option<Statement>, tokio_postgres::Error> {
+        let known = self.statements.get(sql);
+        if let Some(Some(statement)) = known {
+            return Ok(Some(statement.clone()));
         }
-        let kept = statement.clone();
-        self.open.statements.insert(sql.to_owned(), kept);
+        let is_list = |value: &Value| matches!(value, Value::Column(_));
+        let is_first = known.is_none() && !values.iter().any(is_list);
+        let statement = match is_first {
+            true => None,
+            false => Some(self.client.prepare(sql).await?),
+        };
+        if self.statements.len() >= STATEMENTS {
+            self.statements.clear();
+        }
+        self.statements.insert(sql.to_owned(), statement.clone());
         Ok(statement)
     }
 }
 
+impl Running<'_> {
+    /// Begins the transaction, on a new connection if there is none or the old one was lost: that may
+    /// show only when it is used.
+    fn begin(&mut self) -> Result<(), CatalogError> {
+        self.first(async |_: &mut Open| Ok(()))
+    }
+
+    /// The same together with what is asked first.
+    fn first<T>(
+        &mut self,
+        ask: impl AsyncFn(&mut Open) -> Result<T, tokio_postgres::Error>,
+    ) -> Result<T, CatalogError> {
+        let Some(begin) = self.begin.take() else {
+            return self.asked(ask);
+        };
+        let of = self.of;
+        let runtime = &of.runtime;
+        if let Some(open) = &mut self.open {
+            let begun = runtime.block_on(together(begin, open, &ask, self.limit));
+            if let Ok(answer) = begun {
+                return self.answer(answer);
+            }
+        }
+        self.open = None;
+        // A server that hangs takes connections and says nothing on them.
+        let mut open = runtime.block_on(answered(soon(self.limit), of.connect()))?;
+        let answer = runtime.block_on(together(begin, &mut open, &ask, self.limit))?;
+        self.open = Some(open);
+        self.answer(answer)
+    }
+
+    /// Waits for an answer.
+    fn asked<T>(
+        &mut self,
+        ask: impl AsyncFn(&mut Open) -> Result<T, tokio_postgres::Error>,
+    ) -> Result<T, CatalogError> {
+        if self.is_lost {
+            return Err(silent(self.limit));
+        }
+        let open = self.open.as_mut();
+        let open = open.ok_or_else(|| CatalogError::Internal("no connection".to_owned()))?;
+        let limit = self.limit;
+        let answer = async { tokio::time::timeout(limit, ask(open)).await };
+        let answer = self.of.runtime.block_on(answer);
+        self.answer(answer)
+    }
+
+    fn answer<T>(&mut self, answer: Answer<T>) -> Result<T, CatalogError> {
+        self.is_lost = answer.is_err();
+        Ok(answer.map_err(|_| silent(self.limit))??)
+    }
+
+    /// Ends a transaction that only read, without waiting: what is asked next comes after it.
+    fn leave(&self) {
+        if let Some(open) = &self.open {
+            let _ = open.client.batch_execute("COMMIT").now_or_never();
+        }
+    }
+}
+
+/// What was said in time.
+type Answer<T> = Result<Result<T, tokio_postgres::Error>, tokio::time::error::Elapsed>;
+
+/// How long what takes no work may take: others wait for this connection meanwhile.
+fn soon(limit: Duration) -> Duration {
+    limit.min(CONNECT)
+}
+
+/// Begins a transaction and asks, in one round trip. `Err`: it did not begin.
+async fn together<T>(
+    begin: &str,
+    open: &mut Open,
+    ask: &impl AsyncFn(&mut Open) -> Result<T, tokio_postgres::Error>,
+    limit: Duration,
+) -> Result<Answer<T>, CatalogError> {
+    let client = Arc::clone(&open.client);
+    let begun = answered(soon(limit), client.batch_execute(begin));
+    let asked = async { Ok::<_, CatalogError>(tokio::time::timeout(limit, ask(open)).await) };
+    let ((), answer) = futures::try_join!(begun, asked)?;
+    Ok(answer)
+}
+
 fn parameters(values: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
     values.iter().map(|v| v as &(dyn ToSql + Sync)).collect()
+}
+
+/// Parameters whose types the server finds out: they are sent as texts.
+fn untyped(values: &[Value]) -> Vec<(&(dyn ToSql + Sync), Type)> {
+    let untyped = parameters(values).into_iter();
+    untyped.map(|value| (value, Type::UNKNOWN)).collect()
 }
 
 impl Sql for Running<'_> {
@@ -238,15 +341,11 @@ impl Sql for Running<'_> {
     }
 
     fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, CatalogError> {
-        let statement = self.prepared(sql)?;
-        let values = parameters(values);
-        self.wait(async |client| client.execute(&statement, &values).await)
+        self.first(async |open: &mut Open| open.changed(sql, values).await)
     }
 
     fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, CatalogError> {
-        let statement = self.prepared(sql)?;
-        let values = parameters(values);
-        let rows = self.wait(async |client| client.query(&statement, &values).await)?;
+        let rows = self.first(async |open: &mut Open| open.rows(sql, values).await)?;
         let row = |row: &tokio_postgres::Row| {
             let value = |column| {
                 Ok(row
@@ -262,7 +361,7 @@ impl Sql for Running<'_> {
     }
 
     fn script(&mut self, sql: &str) -> Result<(), CatalogError> {
-        self.wait(async |client| client.batch_execute(sql).await)
+        self.first(async |open: &mut Open| open.client.batch_execute(sql).await)
     }
 }
 
@@ -277,11 +376,14 @@ impl ToSql for Value {
             (Self::Null, _) => return Ok(IsNull::Yes),
             (Self::Int(number), &Type::INT4) => out.put_i32(i32::try_from(*number)?),
             (Self::Int(number), &Type::INT8) => out.put_i64(*number),
+            (Self::Int(number), &Type::UNKNOWN) => out.put_slice(number.to_string().as_bytes()),
             (Self::Text(text), &Type::JSONB) => {
                 out.put_u8(JSONB);
                 out.put_slice(text.as_bytes());
             }
-            (Self::Text(text), &(Type::TEXT | Type::VARCHAR)) => out.put_slice(text.as_bytes()),
+            (Self::Text(text), &(Type::TEXT | Type::VARCHAR | Type::UNKNOWN)) => {
+                out.put_slice(text.as_bytes());
+            }
             (Self::Column(values), kind) => return values.to_sql(kind, out),
             _ => return Err(format!("a parameter cannot be a {kind}").into()),
         }
@@ -290,6 +392,13 @@ impl ToSql for Value {
 
     fn accepts(_: &Type) -> bool {
         true
+    }
+
+    fn encode_format(&self, kind: &Type) -> Format {
+        match *kind {
+            Type::UNKNOWN => Format::Text,
+            _ => Format::Binary,
+        }
     }
 
     to_sql_checked!();

@@ -83,7 +83,7 @@ impl Store {
     /// # Errors
     /// The database fails.
     pub fn repos(&self) -> Result<Vec<RepoStatus>, CatalogError> {
-        let rows = self.transaction(|sql| {
+        let rows = self.read(|sql| {
             sql.query(
                 "SELECT n.namespace, n.name, t.url, t.spec, r.checksum, t.attempted_at,
                     t.succeeded_at, t.error, t.skipped,
@@ -126,29 +126,23 @@ impl Store {
     }
 
     pub(crate) fn state(&self, id: &RepoId) -> Result<RepoState, CatalogError> {
-        let key = values![&id.namespace, &id.name];
-        self.transaction(|sql| {
-            let theirs = sql.query(
-                "SELECT checksum FROM repos WHERE namespace = $1 AND name = $2",
-                key,
-            )?;
-            let ours = sql.query(
-                "SELECT checksum, config_sha, etag, modified, skipped FROM tiphys_repos
-                WHERE namespace = $1 AND name = $2",
-                key,
-            )?;
-            let of = |column| ours.first().map(|row| row.text(column).to_owned());
-            Ok(RepoState {
-                checksum: theirs
-                    .first()
-                    .map(|row| row.text(0).to_owned())
-                    .unwrap_or_default(),
-                our_checksum: of(0).unwrap_or_default(),
-                config_sha: of(1).unwrap_or_default(),
-                etag: of(2).unwrap_or_default(),
-                modified: of(3).unwrap_or_default(),
-                skipped: ours.first().map_or(0, |row| row.int(4)),
-            })
+        let rows = self.read(|sql| {
+            sql.query(
+                "SELECT r.checksum, t.checksum, t.config_sha, t.etag, t.modified, t.skipped
+                FROM (SELECT 1) one
+                LEFT JOIN repos r ON r.namespace = $1 AND r.name = $2
+                LEFT JOIN tiphys_repos t ON t.namespace = $3 AND t.name = $4",
+                values![&id.namespace, &id.name, &id.namespace, &id.name],
+            )
+        })?;
+        let of = |column| rows.first().map(|row| row.text(column).to_owned());
+        Ok(RepoState {
+            checksum: of(0).unwrap_or_default(),
+            our_checksum: of(1).unwrap_or_default(),
+            config_sha: of(2).unwrap_or_default(),
+            etag: of(3).unwrap_or_default(),
+            modified: of(4).unwrap_or_default(),
+            skipped: rows.first().map_or(0, |row| row.int(5)),
         })
     }
 
@@ -160,10 +154,22 @@ impl Store {
         now: jiff::Timestamp,
         ended: Result<&RepoState, &str>,
     ) -> Result<(), CatalogError> {
-        self.transaction(|sql| finish(sql, id, url, now, ended))
+        self.transaction(|sql| match ended {
+            Ok(state) => {
+                succeeded(sql, (id, url), now, state)?;
+                sql.execute(
+                    "UPDATE tiphys_charts SET files_sha = entry_sha
+                    WHERE repo_namespace = $1 AND repo_name = $2 AND files_sha <> entry_sha",
+                    values![&id.namespace, &id.name],
+                )?;
+                Ok(())
+            }
+            Err(reason) => failed(sql, (id, url), now, reason),
+        })
     }
 
-    /// The same of an attempt that found nothing new, without waiting for the disk.
+    /// The same of an attempt that found nothing new, without waiting for the disk. Charts whose files
+    /// were not tried after another index are still to be tried.
     pub(crate) fn finish_unchanged(
         &self,
         id: &RepoId,
@@ -171,39 +177,44 @@ impl Store {
         now: jiff::Timestamp,
         state: &RepoState,
     ) -> Result<(), CatalogError> {
-        self.repeatable(|sql| finish(sql, id, url, now, Ok(state)))
+        self.repeatable(|sql| succeeded(sql, (id, url), now, state))
     }
 }
 
-fn finish(
+fn failed(
     sql: &mut dyn Sql,
-    id: &RepoId,
-    url: &str,
+    (id, url): (&RepoId, &str),
     now: jiff::Timestamp,
-    ended: Result<&RepoState, &str>,
+    reason: &str,
+) -> Result<(), CatalogError> {
+    sql.execute(
+        "INSERT INTO tiphys_repos (namespace, name, url, attempted_at, error)
+        VALUES ($1, $2, $3, $4, $5) ON CONFLICT (namespace, name) DO UPDATE
+        SET attempted_at = excluded.attempted_at, error = excluded.error",
+        values![&id.namespace, &id.name, url, now.as_second(), reason],
+    )?;
+    Ok(())
+}
+
+fn succeeded(
+    sql: &mut dyn Sql,
+    (id, url): (&RepoId, &str),
+    now: jiff::Timestamp,
+    state: &RepoState,
 ) -> Result<(), CatalogError> {
     let seconds = now.as_second();
     sql.execute(
-        "INSERT INTO tiphys_repos (namespace, name, url) VALUES ($1, $2, $3)
-        ON CONFLICT (namespace, name) DO NOTHING",
-        values![&id.namespace, &id.name, url],
-    )?;
-    let state = match ended {
-        Ok(state) => state,
-        Err(reason) => {
-            sql.execute(
-                "UPDATE tiphys_repos SET attempted_at = $1, error = $2
-                WHERE namespace = $3 AND name = $4",
-                values![seconds, reason, &id.namespace, &id.name],
-            )?;
-            return Ok(());
-        }
-    };
-    sql.execute(
-        "UPDATE tiphys_repos SET url = $1, config_sha = $2, checksum = $3, etag = $4,
-            modified = $5, attempted_at = $6, succeeded_at = $7, error = NULL, skipped = $8
-        WHERE namespace = $9 AND name = $10",
+        "INSERT INTO tiphys_repos (namespace, name, url, config_sha, checksum, etag, modified,
+            attempted_at, succeeded_at, skipped)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+        ON CONFLICT (namespace, name) DO UPDATE
+        SET url = excluded.url, config_sha = excluded.config_sha, checksum = excluded.checksum,
+            etag = excluded.etag, modified = excluded.modified,
+            attempted_at = excluded.attempted_at, succeeded_at = excluded.succeeded_at,
+            error = NULL, skipped = excluded.skipped",
         values![
+            &id.namespace,
+            &id.name,
             url,
             &state.config_sha,
             &state.checksum,
@@ -211,28 +222,71 @@ fn finish(
             &state.modified,
             seconds,
             seconds,
-            state.skipped,
-            &id.namespace,
-            &id.name
+            state.skipped
         ],
-    )?;
-    sql.execute(
-        "UPDATE tiphys_charts SET files_sha = entry_sha
-        WHERE repo_namespace = $1 AND repo_name = $2 AND files_sha <> entry_sha",
-        values![&id.namespace, &id.name],
     )?;
     let text = now.strftime("%Y-%m-%d %H:%M:%S.%f +0000 UTC").to_string();
     sql.execute(
         "INSERT INTO repos (namespace, name, checksum, last_update) VALUES ($1, $2, $3, $4)
-        ON CONFLICT (namespace, name) DO UPDATE SET checksum = $5, last_update = $6",
-        values![
-            &id.namespace,
-            &id.name,
-            &state.checksum,
-            &text,
-            &state.checksum,
-            &text
-        ],
+        ON CONFLICT (namespace, name) DO UPDATE
+        SET checksum = excluded.checksum, last_update = excluded.last_update",
+        values![&id.namespace, &id.name, &state.checksum, &text],
     )?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The index is the one before again, after a sync of another one was stopped.
+    #[test]
+    fn files_that_were_not_tried_are_not_taken_for_tried() {
+        let store = Store::in_memory().expect("a database");
+        let (id, now) = (RepoId::new("n", "r"), jiff::Timestamp::UNIX_EPOCH);
+        let state = RepoState {
+            checksum: "one".to_owned(),
+            our_checksum: "one".to_owned(),
+            config_sha: "config".to_owned(),
+            etag: "etag".to_owned(),
+            modified: "then".to_owned(),
+            skipped: 3,
+        };
+        assert_eq!(store.state(&id).expect("nothing"), RepoState::default());
+        store
+            .finish(&id, "u", now, Err("no answer"))
+            .expect("stored");
+        assert_eq!(store.state(&id).expect("a state"), RepoState::default());
+        let insert = "INSERT INTO tiphys_charts (repo_namespace, repo_name, chart_id, entry_key,
+                entry_sha, name, folded_name, folded_keywords, folded_text, category, keywords,
+                version, app_version, description, versions, icon_url)
+            VALUES ('n', 'r', 'r/a', 'a', 'sha', 'a', 'a', '', '', '', '[]', '1', '', '', 1, '')";
+        store
+            .transaction(|sql| sql.script(insert))
+            .expect("a chart");
+        let tried = || {
+            let asked = "SELECT files_sha FROM tiphys_charts";
+            let rows = store.read(|sql| sql.query(asked, &[]));
+            rows.expect("a chart")[0].text(0).to_owned()
+        };
+        store
+            .finish_unchanged(&id, "u", now, &state)
+            .expect("stored");
+        assert_eq!(store.state(&id).expect("a state"), state);
+        assert_eq!(tried(), "");
+        store.finish(&id, "v", now, Ok(&state)).expect("stored");
+        assert_eq!(tried(), "sha");
+        let status = store.repo(&id).expect("a database").expect("it is there");
+        assert_eq!((status.url.as_str(), status.error), ("v", None));
+        store
+            .finish(&id, "w", now, Err("no answer"))
+            .expect("stored");
+        let status = store.repo(&id).expect("a database").expect("it is there");
+        let said = (status.url.as_str(), status.error.as_deref());
+        assert_eq!(said, ("v", Some("no answer")));
+        assert_eq!(
+            (status.attempted_at, status.succeeded_at),
+            (Some(0), Some(0))
+        );
+    }
 }

@@ -138,6 +138,29 @@ CREATE TABLE tiphys_archives (
 ",
 ];
 
+/// What must be there besides our own tables: kubeapps drops and makes its own.
+const NEEDED: [&str; 5] = ["repos", "charts", "files", "tiphys_files", "tiphys_schema"];
+
+/// Whether [`migrate`] would change nothing.
+pub fn is_current(sql: &mut dyn Sql) -> Result<bool, CatalogError> {
+    let names = NEEDED.map(|name| format!("('{name}')")).join(", ");
+    let count = match sql.dialect() {
+        Dialect::Sqlite => {
+            format!("SELECT count(*) FROM sqlite_master WHERE (name) IN (VALUES {names})")
+        }
+        Dialect::Postgres => format!(
+            "SELECT count(*) FROM (VALUES {names}) needed (name) WHERE to_regclass(name) IS NOT NULL"
+        ),
+    };
+    let found = sql.query(&count, &[])?;
+    if found.first().map_or(0, |row| row.int(0)) != NEEDED.len() as i64 {
+        return Ok(false);
+    }
+    let rows = sql.query("SELECT version FROM tiphys_schema", &[])?;
+    let version = rows.first().map(|row| row.int(0));
+    Ok(version == Some(STEPS.len() as i64))
+}
+
 /// Creates what is missing.
 pub fn migrate(sql: &mut dyn Sql) -> Result<(), CatalogError> {
     let (serial, json) = match sql.dialect() {
@@ -219,7 +242,13 @@ mod tests {
             let store = Store::in_memory().expect("a database");
             let done = store.transaction(|sql| {
                 left_at(sql, steps)?;
+                assert_eq!(
+                    is_current(sql)?,
+                    steps == STEPS.len(),
+                    "after {steps} steps"
+                );
                 migrate(sql)?;
+                assert!(is_current(sql)?);
                 // Once more: nothing is left to do.
                 migrate(sql)?;
                 let version = sql.query("SELECT version FROM tiphys_schema", &[])?;
@@ -234,6 +263,31 @@ mod tests {
             });
             done.expect("it is used");
         }
+    }
+
+    /// kubeapps drops its tables, and with them our index.
+    #[test]
+    fn what_others_removed_is_made_again() {
+        let store = Store::in_memory().expect("a database");
+        for gone in ["INDEX tiphys_files", "TABLE files", "TABLE tiphys_schema"] {
+            let done = store.transaction(|sql| {
+                assert!(is_current(sql)?);
+                sql.script(&format!("DROP {gone}"))?;
+                assert!(!is_current(sql)?, "{gone}");
+                if gone.ends_with("schema") {
+                    left_at_nothing(sql)?;
+                }
+                migrate(sql)
+            });
+            done.expect(gone);
+        }
+        assert!(store.read(|sql| is_current(sql)).expect("a database"));
+    }
+
+    /// Else the first step would meet its own tables.
+    fn left_at_nothing(sql: &mut dyn Sql) -> Result<(), CatalogError> {
+        let drop = |table: &&str| sql.script(&format!("DROP TABLE tiphys_{table}"));
+        OURS.iter().try_for_each(drop)
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl Store {
     /// # Errors
     /// The database fails.
     pub fn is_registry(&self, id: &RepoId) -> Result<bool, CatalogError> {
-        let rows = self.transaction(|sql| {
+        let rows = self.read(|sql| {
             sql.query(
                 "SELECT tag FROM tiphys_tags
                 WHERE repo_namespace = $1 AND repo_name = $2 LIMIT 1",
@@ -51,7 +51,7 @@ impl Store {
         id: &RepoId,
         chart_id: &str,
     ) -> Result<BTreeMap<String, KnownTag>, CatalogError> {
-        let rows = self.transaction(|sql| {
+        let rows = self.read(|sql| {
             sql.query(
                 "SELECT tag, version, digest, looked_at FROM tiphys_tags
                 WHERE repo_namespace = $1 AND repo_name = $2 AND chart_id = $3",

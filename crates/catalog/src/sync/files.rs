@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     CatalogError, Repository, Store, blocking,
+    gunzip::Inflater,
     model::ChartVersion,
     repository::{Form, sha256},
     store::{FilesOutcome, SeenArchive},
@@ -169,7 +170,8 @@ impl CatalogSync {
         let repository = Arc::clone(&self.repository);
         blocking(move || {
             let seen = hashed(&archive);
-            let outcome = read_archive(&archive, version.digest, &repository);
+            let with = (&*repository, &mut Inflater::default());
+            let outcome = read_archive(&archive, version.digest, with);
             Ok((Content::Read(outcome), seen))
         })
         .await

@@ -4,6 +4,7 @@
 use super::{CONCURRENCY, CatalogSync, storing::read_archive};
 use crate::{
     CatalogError, blocking,
+    gunzip::Inflater,
     model::ChartVersion,
     repository::{Form, sha256},
     store::{FilesOutcome, FilesRow, SeenArchive},
@@ -96,7 +97,8 @@ impl CatalogSync {
             if now.sha == seen.sha {
                 return Ok(Look::Seen(now, None));
             }
-            let outcome = read_archive(&fetched.content, String::new(), &repository);
+            let with = (&*repository, &mut Inflater::default());
+            let outcome = read_archive(&fetched.content, String::new(), with);
             if let FilesOutcome::Failed { reason, .. } = &outcome {
                 let (chart, version) = (&seen.chart_id, &seen.version);
                 tracing::warn!(chart, version, "what took its place is no chart: {reason}");

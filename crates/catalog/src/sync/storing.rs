@@ -5,11 +5,12 @@
 use super::CatalogSync;
 use crate::{
     CatalogError, Repository, Store, blocking,
-    files::extract,
+    files::extract_with,
+    gunzip::Inflater,
     index::plain_digest,
     model::{ChartFiles, RepoRef},
     repository::sha256,
-    store::{FilesOutcome, FilesRow, SeenArchive},
+    store::{FilesOutcome, FilesRow, SeenArchive, files_id},
 };
 use jiff::Timestamp;
 use std::{collections::VecDeque, sync::Arc, time::Duration};
@@ -102,20 +103,27 @@ impl Unpacked {
     fn of(waiting: &mut VecDeque<Answer>, repository: &Repository) -> Self {
         let (mut failed, mut bytes, mut rows) = (0, 0, Vec::with_capacity(waiting.len()));
         let (mut seen, mut room) = (Vec::new(), Vec::new());
+        let mut inflater = Inflater::default();
         while bytes < BATCH_BYTES
             && let Some(answer) = waiting.pop_front()
         {
             room.extend(answer.room);
             let (chart_id, version) = (answer.chart_id, answer.version);
-            let outcome = match answer.content {
+            let mut outcome = match answer.content {
                 Content::Read(outcome) => outcome,
-                Content::Packed(archive) => read_archive(&archive, answer.digest, repository),
+                Content::Packed(archive) => {
+                    read_archive(&archive, answer.digest, (repository, &mut inflater))
+                }
             };
-            if let FilesOutcome::Failed { reason, .. } = &outcome {
-                tracing::warn!(chart = chart_id, version, "no files: {reason}");
-                failed += 1;
-            } else {
-                seen.extend(answer.seen);
+            match &mut outcome {
+                FilesOutcome::Failed { reason, .. } => {
+                    tracing::warn!(chart = chart_id, version, "no files: {reason}");
+                    failed += 1;
+                }
+                FilesOutcome::Read(files) => {
+                    files.id = files_id(&chart_id, &version);
+                    seen.extend(answer.seen);
+                }
             }
             bytes += outcome.bytes();
             rows.push(FilesRow {
@@ -153,7 +161,7 @@ pub(super) fn checked(archive: &[u8], digest: &str) -> Result<(), String> {
 pub(super) fn read_archive(
     archive: &[u8],
     digest: String,
-    repository: &Repository,
+    (repository, inflater): (&Repository, &mut Inflater),
 ) -> FilesOutcome {
     if let Err(reason) = checked(archive, &digest) {
         return FilesOutcome::Failed {
@@ -161,7 +169,7 @@ pub(super) fn read_archive(
             is_other: true,
         };
     }
-    match extract(archive) {
+    match extract_with(inflater, archive) {
         Err(e) => FilesOutcome::Failed {
             reason: e.to_string(),
             is_other: false,

@@ -149,16 +149,26 @@ impl Place<'_> {
     fn without_missing(&self, edit: &Edit) -> Result<Option<Edit>, RenderError> {
         let Edit::Components {
             paths,
-            ignore_missing: true,
+            ignore_missing,
         } = edit
         else {
             return Ok(Some(edit.clone()));
         };
+        let local = paths.iter().filter(|path| remote(path).is_none());
+        let local: Vec<String> = local.filter_map(|path| self.path(path)).collect();
+        self.files.expect(&local, &NAMES);
+        if !ignore_missing {
+            return Ok(Some(edit.clone()));
+        }
         let mut found = Vec::new();
         for path in paths {
             let Some(whole) = self.path(path) else {
                 continue;
             };
+            // Without a folder there is no need to look for its files.
+            if self.files.kind(&whole)?.is_none() {
+                continue;
+            }
             let mut is_component = false;
             for name in NAMES {
                 is_component |= self.files.kind(&join(&whole, name))?.is_some();

@@ -102,10 +102,11 @@ pub fn index_versions(index: &[u8], chart: &str) -> Result<Option<usize>, String
 
 /// The versions in a chart's lines. The outer `None`: the lines alone cannot be parsed.
 pub(super) fn of_block(chart: &str, block: &str) -> Option<Option<Entries>> {
-    match yaml::parse_document(needed_lines(block), &limits(), Duplicates::LastWins) {
-        Ok(Value::Object(map)) => Some(map.get(chart).map(|entries| checked(chart, entries))),
-        _ => None,
-    }
+    // A document that begins with blanks takes many times longer than one like this.
+    let text = format!("entries:\n{}", needed_lines(block));
+    let parsed = yaml::parse_document(text, &limits(), Duplicates::LastWins).ok()?;
+    let charts = parsed.get("entries").and_then(Value::as_object)?;
+    Some(charts.get(chart).map(|entries| checked(chart, entries)))
 }
 
 /// The charts with their versions, in the order of the index.

@@ -550,8 +550,19 @@ fn archive_url(repository: &str, written: &str) -> Result<String, RepoError> {
     }
 }
 
+/// The same in the folder of the index.
+fn address_in(folder: &reqwest::Url, written: &str) -> Result<String, RepoError> {
+    match reqwest::Url::parse(written) {
+        Ok(absolute) => Ok(absolute.into()),
+        Err(_) => joined(folder, written),
+    }
+}
+
 fn relative(repository: &str, written: &str) -> Result<String, RepoError> {
-    let folder = folder_of(repository)?;
+    joined(&folder_of(repository)?, written)
+}
+
+fn joined(folder: &reqwest::Url, written: &str) -> Result<String, RepoError> {
     let joined = folder.join(written);
     let mut joined = joined.map_err(|e| refuse(written, &e.to_string()))?;
     if joined.origin() == folder.origin() {

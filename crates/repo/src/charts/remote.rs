@@ -5,7 +5,7 @@
 //! those of [`super::Charts`].
 
 use super::{
-    ARCHIVE_BYTES, INDEX_BYTES, Origin, archive_url, index_url,
+    ARCHIVE_BYTES, INDEX_BYTES, Origin, address_in, archive_url, folder_of, index_url,
     spool::{self, Spooled},
 };
 use crate::{
@@ -45,6 +45,8 @@ pub struct ChartRemote {
     access: RepoAccess,
     /// Whose address counts as the repository's own.
     origin: Option<Origin>,
+    /// What addresses in the index are relative to; `None`: the repository's URL is none.
+    folder: Option<reqwest::Url>,
     options: RemoteOptions,
 }
 
@@ -72,6 +74,7 @@ impl ChartRemote {
         Self {
             downloads,
             origin: Origin::of(&access.url),
+            folder: folder_of(&access.url).ok(),
             access,
             options,
         }
@@ -87,7 +90,7 @@ impl ChartRemote {
             limit: INDEX_BYTES,
             known: validators.as_ref(),
         };
-        let mut spool = spool::begun().await?;
+        let mut spool = spool::begun();
         let found = self.downloads.get_into(&self.access, &question, &mut spool);
         match found.await? {
             None => Ok(None),
@@ -97,7 +100,10 @@ impl ChartRemote {
 
     /// The address of an archive or a picture that the index writes so.
     pub fn address(&self, written: &str) -> Result<String, RepoError> {
-        archive_url(&self.access.url, written)
+        match &self.folder {
+            Some(folder) => address_in(folder, written),
+            None => archive_url(&self.access.url, written),
+        }
     }
 
     /// An archive, by the address in the index, which may be in a registry; `None` if it is the known
@@ -141,7 +147,8 @@ impl ChartRemote {
             return Err(refuse(&self.access.url, "the index names no address"));
         }
         let url = self.address(written)?;
-        let to_all = self.options.pass_credentials;
+        // Without any, nobody is to be kept from them.
+        let to_all = self.options.pass_credentials || !self.access.has_credentials();
         let is_own = || self.origin.as_ref().is_some_and(|own| own.is_of(&url));
         let trusted = to_all || is_own();
         self.get(&url, trusted, limit, known).await

@@ -23,16 +23,35 @@ pub struct Spooled {
     pub version: Known,
 }
 
-/// A file or memory. Not a `Box<dyn …>`: rustc does not prove of a future with its lifetime that it is
+/// A file or memory; nothing is made before there is something to keep: mostly a server says that the
+/// document is the known one. Not a `Box<dyn …>`: rustc does not prove of a future with its lifetime that it is
 /// Send.
 pub(super) enum Kept {
+    Nothing,
     File(File),
     Memory(Cursor<Vec<u8>>),
 }
 
+impl Kept {
+    /// Memory is used where there is no temporary folder.
+    fn begun() -> Self {
+        match tempfile::tempfile() {
+            Ok(file) => Self::File(file),
+            Err(e) => {
+                tracing::debug!(error = %e, "a document is kept in memory");
+                Self::Memory(Cursor::default())
+            }
+        }
+    }
+}
+
 impl Write for Kept {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Self::Nothing = self {
+            *self = Self::begun();
+        }
         match self {
+            Self::Nothing => Ok(0),
             Self::File(file) => file.write(bytes),
             Self::Memory(memory) => memory.write(bytes),
         }
@@ -40,6 +59,7 @@ impl Write for Kept {
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
+            Self::Nothing => Ok(()),
             Self::File(file) => file.flush(),
             Self::Memory(memory) => memory.flush(),
         }
@@ -49,18 +69,8 @@ impl Write for Kept {
 /// Receives a document.
 pub(super) type Spool = spool::Spool<Kept>;
 
-/// Memory is used where there is no temporary folder.
-pub(super) async fn begun() -> Result<Spool, RepoError> {
-    let file = blocking(|| {
-        Ok(match tempfile::tempfile() {
-            Ok(file) => Kept::File(file),
-            Err(e) => {
-                tracing::debug!(error = %e, "a document is kept in memory");
-                Kept::Memory(Cursor::default())
-            }
-        })
-    });
-    Ok(Spool::new(file.await?))
+pub(super) fn begun() -> Spool {
+    Spool::new(Kept::Nothing)
 }
 
 /// What was received.
@@ -68,6 +78,7 @@ pub(super) async fn finished(spool: Spool, version: Known) -> Result<Spooled, Re
     let (kept, sha256) = spool.finish().await?;
     blocking(move || {
         let mut content: Box<dyn Seekable> = match kept {
+            Kept::Nothing => Box::new(Cursor::new(Vec::new())),
             Kept::File(file) => Box::new(file),
             Kept::Memory(memory) => Box::new(memory),
         };

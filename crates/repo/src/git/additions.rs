@@ -60,6 +60,13 @@ impl<'a> Additions<'a> {
         Ok(self.found(base.tree, path)?.0)
     }
 
+    /// The branch that `HEAD` names, whether or not it has a commit.
+    pub fn head(&self) -> Option<String> {
+        let name = self.repo.head_name().ok().flatten()?;
+        let name = name.as_bstr().to_string();
+        name.strip_prefix("refs/heads/").map(str::to_owned)
+    }
+
     /// What is at a path of a tree, and of which kind.
     fn found(&self, mut tree: ObjectId, path: &str) -> Result<(Place, EntryKind), RepoError> {
         let mut parts = path.split('/').peekable();

@@ -5,8 +5,10 @@
 //! receives credentials.
 
 mod address;
+mod answers;
 mod auth;
 mod catalogues;
+mod download;
 pub(crate) mod layer;
 mod manifest;
 mod named;
@@ -27,26 +29,23 @@ use crate::{
     chart::ChartName,
     common::Common,
     git::Commit,
-    git::UnpackedFile,
-    ground::blocking,
     known_answers::KnownAnswers,
-    refusals::{self, Refusals},
+    refusals::Refusals,
     room::Room,
-    spool,
     unpacked::{Epoch, Unpacked, UnpackedKey},
     versions,
 };
-use address::{is_digest, is_tag, tag_of, version_of};
-use layer::{LayerError, LayerLimits};
+use address::{is_digest, is_tag, tag_of};
+use download::no_manifest;
+use layer::LayerLimits;
 use manifest::Manifest;
 use registry::{Place, Registry};
 use std::{
     path::PathBuf,
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 use tiphys_api::repository::OCIMetadata;
-use tiphys_render::helm::chart::archive_files;
 use tokio::sync::Semaphore;
 
 /// How long a tag, or the list of them, serves without a question to the registry.
@@ -433,288 +432,12 @@ impl Oci {
         let is_good = self.unpacked.still_has(epoch) && !commit.0.is_damaged();
         is_good.then_some(commit)
     }
-
-    async fn list(&self, place: &Place<'_>, since: Since) -> Result<Arc<Vec<String>>, RepoError> {
-        let key = place_key(place, "");
-        let _one = self.busy.wait(&(key.0, format!("{} tags", key.1))).await;
-        self.learn(place).await;
-        self.refusals.learn(&list_key(place)).await;
-        if let Some(list) = self.known_list(place, since) {
-            return Ok(list);
-        }
-        let (asked, clock) = (Instant::now(), SystemTime::now());
-        let name = self.known.name("tags", &key.0, &key.1);
-        let answer = self.registry.tags(place).await;
-        let verdict = refusals::verdict(&answer);
-        self.refusals.hear(&list_key(place), verdict).await;
-        // An account may be permitted to pull what it names, and not to list what there is.
-        self.hear(place, verdict.filter(|is_refused| !is_refused))
-            .await;
-        let (asked, list) = match answer {
-            Ok(tags) => {
-                let list: Vec<String> = tags.iter().map(|tag| version_of(tag)).collect();
-                let list = Arc::new(list);
-                self.known.keep(name, clock, Arc::clone(&list)).await;
-                (asked, list)
-            }
-            Err(e) => {
-                let since = match self.refusals.is_accepted(&list_key(place)) {
-                    true => self.of_others(place, since),
-                    false => Since::now(),
-                };
-                let before = self.known.instead_of(e, name, since, TAG_TTL).await;
-                let (asked, list) = before?;
-                (asked, Arc::new(list))
-            }
-        };
-        self.lists.insert(key, (asked, Arc::clone(&list)));
-        Ok(list)
-    }
-
-    fn known_list(&self, place: &Place<'_>, since: Since) -> Option<Arc<Vec<String>>> {
-        if self.is_refused(place) || self.refusals.has(&list_key(place)) {
-            return None;
-        }
-        let (asked, list) = self.lists.get(&place_key(place, ""))?;
-        is_new(asked, since).then_some(list)
-    }
-
-    /// What a tag names now. That there is none is not remembered: it may be pushed next.
-    async fn digest(
-        &self,
-        place: &Place<'_>,
-        tag: &str,
-        since: Since,
-    ) -> Result<Option<String>, RepoError> {
-        if !is_tag(tag) {
-            return Ok(None);
-        }
-        let key = place_key(place, tag);
-        let _one = self.busy.wait(&(key.0, format!("{} digest", key.1))).await;
-        self.learn(place).await;
-        if let Some(digest) = self.known_digest(place, tag, since) {
-            return Ok(Some(digest));
-        }
-        let (asked, clock) = (Instant::now(), SystemTime::now());
-        let name = self.known.name("tag", &key.0, &key.1);
-        let (asked, digest) = match self.ask_digest(place, tag).await {
-            Ok(Some(digest)) => {
-                let kept = Arc::new(digest.clone());
-                self.known.keep(name, clock, kept).await;
-                (asked, digest)
-            }
-            Ok(None) => {
-                self.digests.invalidate(&key);
-                self.known.forget(name).await;
-                return Ok(None);
-            }
-            Err(e) => {
-                let since = self.of_others(place, since);
-                let before = self.known.instead_of(e, name, since, TAG_TTL).await;
-                before?
-            }
-        };
-        self.digests.insert(key, (asked, digest.clone()));
-        Ok(Some(digest))
-    }
-
-    fn known_digest(&self, place: &Place<'_>, tag: &str, since: Since) -> Option<String> {
-        if self.is_refused(place) {
-            return None;
-        }
-        let (asked, digest) = self.digests.get(&place_key(place, tag))?;
-        is_new(asked, since).then_some(digest)
-    }
-
-    async fn ask_digest(&self, place: &Place<'_>, tag: &str) -> Result<Option<String>, RepoError> {
-        let answer = self.registry.digest(place, tag).await;
-        // Some registries say of everything that they do not give that it is not there.
-        if !matches!(answer, Ok(None)) {
-            self.hear(place, refusals::verdict(&answer)).await;
-        }
-        answer
-    }
-
-    async fn hear(&self, place: &Place<'_>, verdict: Option<bool>) {
-        self.refusals.hear(&refusal_key(place), verdict).await;
-    }
-
-    /// Learns whether an earlier process was accepted: before anything of it may be served.
-    async fn learn(&self, place: &Place<'_>) {
-        self.refusals.learn(&refusal_key(place)).await;
-    }
-
-    /// Whether the registry refused the credentials when it was asked last.
-    fn is_refused(&self, place: &Place<'_>) -> bool {
-        self.refusals.has(&refusal_key(place))
-    }
-
-    /// Whether what was there before may be served without an answer of the registry.
-    fn may_stand_in(&self, place: &Place<'_>, since: Since) -> bool {
-        since == Since::Recently && self.refusals.is_accepted(&refusal_key(place))
-    }
-
-    /// Whether the registry has to be asked for an artifact that may be here.
-    async fn is_to_ask(
-        &self,
-        place: &Place<'_>,
-        digest: &str,
-        since: Since,
-    ) -> Result<bool, RepoError> {
-        if self.may_stand_in(place, since) {
-            return Ok(false);
-        }
-        if since != Since::Recently || self.is_refused(place) {
-            return Ok(true);
-        }
-        // What is not here is asked for anyway.
-        let key = unpacked_key("oci source", place, digest);
-        let kept = self.unpacked.kept(key).await?;
-        Ok(kept.is_some())
-    }
-
-    /// How recent an answer to another process must be that stands in: none does unless the registry
-    /// accepted the credentials last.
-    fn of_others(&self, place: &Place<'_>, since: Since) -> Since {
-        if self.refusals.is_accepted(&refusal_key(place)) {
-            since
-        } else {
-            Since::now()
-        }
-    }
-
-    fn known_manifest(&self, place: &Place<'_>, digest: &str) -> Option<Arc<Manifest>> {
-        let known = self.manifests.get(&place_key(place, digest));
-        known.filter(|_| !self.is_refused(place))
-    }
-
-    async fn manifest(&self, place: &Place<'_>, digest: &str) -> Result<Arc<Manifest>, RepoError> {
-        if let Some(manifest) = self.known_manifest(place, digest) {
-            return Ok(manifest);
-        }
-        let answer = self.registry.manifest(place, digest).await;
-        if !matches!(answer, Ok(None)) {
-            self.hear(place, refusals::verdict(&answer)).await;
-        }
-        let text = answer?.ok_or_else(|| no_manifest(place, digest))?;
-        let manifest = Manifest::parse(&text).map_err(|e| RepoError::Artifact {
-            reason: format!("error decoding oci manifest for digest {digest}: {e}"),
-        })?;
-        let manifest = Arc::new(manifest);
-        self.manifests
-            .insert(place_key(place, digest), Arc::clone(&manifest));
-        Ok(manifest)
-    }
-
-    async fn download(&self, place: &Place<'_>, digest: &str) -> Result<Commit, RepoError> {
-        if !is_digest(digest) {
-            return Err(RepoError::RevisionNotFound {
-                revision: digest.chars().take(200).collect(),
-            });
-        }
-        let key = place_key(place, digest);
-        let _one = self.busy.wait(&key).await;
-        let by_content = unpacked_key("oci source", place, digest);
-        if let Some(kept) = self.unpacked.kept(by_content).await? {
-            return Ok(kept);
-        }
-        if let Some(refusal) = self.refused.get(&key) {
-            return Err(refusal);
-        }
-        let manifest = self.manifest(place, digest).await?;
-        let unfit = |reason| RepoError::Artifact { reason };
-        let content = manifest.content(&self.limits.layer_types).map_err(unfit)?;
-        let is = (content.is_packed, content.is_chart);
-        // Nothing is packed so that it becomes larger; what is not packed counts with its headers, as
-        // in Argo CD.
-        let limit = self.limits.artifact_bytes;
-        let file = (spool::nameless(self.folder.clone()).await?, limit);
-        let layer = content.layer;
-        let received = self.registry.blob_into(place, layer, file, &self.room);
-        let (layer, taken) = received.await?;
-        let turn = Arc::clone(&self.places).acquire_owned().await;
-        let turn = turn.map_err(|e| RepoError::Internal(e.to_string()))?;
-        let unpacked = Arc::clone(&self.unpacked);
-        let stored = blocking(move || {
-            // Also while nobody waits for it any longer.
-            let _until_done = (turn, taken);
-            let limits = LayerLimits::of_artifact(limit);
-            unpack::store(layer, is, limits, &unpacked, by_content)
-        });
-        stored.await?.map_err(|e| {
-            let refusal = RepoError::Artifact {
-                reason: format!(
-                    "cannot extract contents of oci image with revision {digest}: could not \
-                     decompress layer: {e}{}",
-                    hint(&e)
-                ),
-            };
-            self.refused.insert(key, refusal.clone());
-            refusal
-        })
-    }
-
-    async fn download_chart(
-        &self,
-        place: &Place<'_>,
-        digest: &str,
-        by_name: &UnpackedKey,
-    ) -> Result<Commit, RepoError> {
-        let _one = self.busy.wait(&place_key(place, digest)).await;
-        let by_content = unpacked_key("oci chart", place, digest);
-        if let Some(kept) = self.unpacked.kept(by_content).await? {
-            return Ok(kept);
-        }
-        let manifest = self.manifest(place, digest).await?;
-        let unfit = |reason| RepoError::Artifact { reason };
-        let layer = manifest.chart().map_err(unfit)?;
-        let archive = self.registry.blob(place, layer, LAYER_BYTES).await?;
-        let (unpacked, shown) = (Arc::clone(&self.unpacked), place.address.shown.clone());
-        let (keys, limits) = ([by_content, *by_name], self.limits.of_charts());
-        blocking(move || {
-            let files = archive_files(&archive, &limits);
-            let files = files.map_err(|e| RepoError::Corrupt {
-                url: shown,
-                reason: e.to_string(),
-            })?;
-            let list = files.0.iter();
-            unpacked.put(
-                &keys,
-                list.map(|(path, content)| UnpackedFile::new(path, content)),
-            )
-        })
-        .await
-    }
 }
 
 /// Whether the registry does not give it any more: then it is not served later in an outage either.
 fn is_gone(e: &RepoError) -> bool {
     let is_absent = matches!(e, RepoError::NoChart { .. } | RepoError::NoVersion { .. });
     is_absent || e.is_refusal()
-}
-
-fn no_manifest(place: &Place<'_>, digest: &str) -> RepoError {
-    RepoError::NoVersion {
-        reason: format!(
-            "error resolving oci manifest for digest {digest}: {}@{digest}: not found",
-            place.address.shown
-        ),
-    }
-}
-
-/// How to have it read nevertheless.
-fn hint(e: &LayerError) -> &'static str {
-    match e {
-        LayerError::Bytes(_) => " (raise the limit with --oci-manifest-max-extracted-size)",
-        _ => "",
-    }
-}
-
-fn is_new(asked: Instant, since: Since) -> bool {
-    match since {
-        Since::Recently => asked.elapsed() < TAG_TTL,
-        Since::At(time) => asked >= time,
-    }
 }
 
 /// `name`: a tag or a digest.
@@ -725,12 +448,6 @@ fn place_key(place: &Place<'_>, name: &str) -> Key {
 
 fn refusal_key(place: &Place<'_>) -> Key {
     (place.access.fingerprint(), place.address.repository.clone())
-}
-
-/// No repository has a space in its name.
-fn list_key(place: &Place<'_>) -> Key {
-    let (fingerprint, repository) = refusal_key(place);
-    (fingerprint, format!("{repository} tags"))
 }
 
 fn source_key(access: &RepoAccess, digest: &str) -> Key {

@@ -51,8 +51,7 @@ pub async fn session<'a>(
         role: &settings.role,
         region: &settings.region,
     };
-    let identity = scm.aws.of(login).await;
-    let identity = identity.map_err(|e| ScmError::settings(format!("AWS: {e}")))?;
+    let identity = scm.aws.of(login).await.map_err(ScmError::of_aws)?;
     let region = identity.region.clone().ok_or_else(|| {
         ScmError::settings("awsCodeCommit: there is no region: neither `region` nor AWS_REGION")
     })?;

@@ -1,6 +1,7 @@
 //! Why a host gave no complete answer. Main type: [`ScmError`]. No message contains a credential.
 
 use crate::RepoError;
+use tiphys_cloud::CloudError;
 
 /// Cheap to clone.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -33,6 +34,10 @@ pub enum ScmError {
     /// The settings of a generator name nothing that can be asked.
     #[error("{0}")]
     Settings(String),
+    /// AWS did not say who this process is: it was not reached, or refused to. Nothing in the
+    /// settings is wrong for that reason alone.
+    #[error("AWS: {0}")]
+    Identity(CloudError),
     /// The host could not be reached, or gave no token.
     #[error(transparent)]
     Contact(#[from] RepoError),
@@ -41,6 +46,13 @@ pub enum ScmError {
 impl ScmError {
     pub(super) fn settings(message: impl Into<String>) -> Self {
         Self::Settings(message.into())
+    }
+
+    pub(super) fn of_aws(why: CloudError) -> Self {
+        match why {
+            CloudError::Settings(why) => Self::Settings(format!("AWS: {why}")),
+            why => Self::Identity(why),
+        }
     }
 
     /// Whether the host says that what was asked for does not exist.
@@ -62,5 +74,26 @@ impl ScmError {
             Self::NotFound { key, .. } | Self::Status { key, .. } => key == name,
             _ => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aws_being_away_is_no_fault_of_the_settings() {
+        let wrong = ScmError::of_aws(CloudError::Settings("there is no profile x".to_owned()));
+        assert_eq!(wrong.to_string(), "AWS: there is no profile x");
+        assert!(matches!(wrong, ScmError::Settings(_)));
+        let away = ScmError::of_aws(CloudError::Unreachable {
+            host: "sts.amazonaws.com".to_owned(),
+            reason: "connection refused".to_owned(),
+        });
+        assert_eq!(
+            away.to_string(),
+            "AWS: sts.amazonaws.com: connection refused"
+        );
+        assert!(matches!(away, ScmError::Identity(_)));
     }
 }

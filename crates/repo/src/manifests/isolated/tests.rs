@@ -118,6 +118,40 @@ fn a_base_elsewhere_takes_one_question() {
     assert!(objects.iter().any(|object| object.contains(&large)));
 }
 
+/// Components of the Application, also those that are not there.
+#[test]
+fn components_elsewhere_are_asked_for_at_once() {
+    let own = "resources: [own.yaml]\n";
+    let repo = Repo::with(&[
+        ("app/kustomization.yaml", own),
+        ("app/own.yaml", config_map("own").as_str()),
+    ]);
+    let mut names = Vec::new();
+    for n in 0..8 {
+        let component = format!(
+            "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n\
+             commonAnnotations: {{v{n}: set}}\n"
+        );
+        let path = format!("parts/{n}/kustomization.yaml");
+        repo.commit(&[(path.as_str(), component.as_str())], &[]);
+        names.push(format!("../parts/{n}"));
+        names.push(format!("../missing/{n}"));
+    }
+    let with = |names: &[String]| {
+        let kustomize = json!({"components": names, "ignoreMissingComponents": true});
+        rendered(&source(
+            &repo,
+            json!({"path": "app", "kustomize": kustomize}),
+        ))
+    };
+    let (_, of_two) = with(&names[..2]);
+    let (objects, of_all) = with(&names);
+    assert_eq!(of_all, of_two, "more components are more questions");
+    for n in 0..8 {
+        assert!(objects[0].contains(&format!("\"v{n}\":\"set\"")), "{n}");
+    }
+}
+
 /// What is reached through a link is asked for, and must not lead out of the folder; neither may
 /// what is missing be taken for something else.
 #[test]
