@@ -234,7 +234,8 @@ impl<'a> Evaluator<'a> {
         for arg in args {
             values.push(self.eval(arg)?);
         }
-        self.spend(library::cost_before(function, &values))?;
+        let left = self.limit.saturating_sub(self.cost);
+        self.spend(library::cost_before(function, &values, left))?;
         let result = library::call(function, target.is_some(), &values)?;
         self.spend(library::cost_after(function, &values, &result))?;
         Ok(result)

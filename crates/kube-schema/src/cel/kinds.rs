@@ -3,7 +3,7 @@
 //! Main type: [`Opaque`]; main function: [`call`].
 
 use super::eval::{EvalError, Evaluated, failed};
-use super::value::{Key, Map, Value};
+use super::value::{Comparison, Key, Map, Value};
 use crate::gofmt;
 use std::cmp::Ordering;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -53,7 +53,7 @@ impl Opaque {
         }
     }
 
-    pub fn equals(&self, other: &Self) -> bool {
+    pub fn equals(&self, other: &Self, comparison: &mut Comparison) -> bool {
         match (self, other) {
             (Self::Url(a), Self::Url(b)) => a.text == b.text,
             (Self::Ip(a), Self::Ip(b)) => a == b,
@@ -61,9 +61,7 @@ impl Opaque {
             (Self::Quantity(a), Self::Quantity(b)) => a.cmp(b) == Ordering::Equal,
             (Self::Semver(a), Self::Semver(b)) => a.order(b) == Ordering::Equal,
             (Self::Format(a), Self::Format(b)) => a == b,
-            (Self::Made(a, x), Self::Made(b, y)) => {
-                a == b && Value::map(x.clone()).equals(&Value::map(y.clone()))
-            }
+            (Self::Made(a, x), Self::Made(b, y)) => a == b && comparison.maps(x, y),
             _ => false,
         }
     }

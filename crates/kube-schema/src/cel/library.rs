@@ -14,14 +14,15 @@ fn traversal(size: u64) -> u64 {
     size.div_ceil(10)
 }
 
-/// The cost charged before the call, which limits the work it can do.
-pub fn cost_before(function: &str, args: &[Value]) -> u64 {
+/// The cost charged before the call, which limits the work it can do. `left`: what may still be
+/// charged; a cost above it is not computed exactly.
+pub fn cost_before(function: &str, args: &[Value], left: u64) -> u64 {
     let size = |i: usize| args.get(i).map_or(0, Value::size);
     match function {
         "startsWith" | "endsWith" | "bytes" | "strings.quote" | "format" => traversal(size(0)),
         "@in" => size(1),
         "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" => {
-            traversal(deep_size(&args[0]).min(deep_size(&args[1]))).max(1)
+            traversal(smaller_size(&args[0], &args[1], left)).max(1)
         }
         "_+_" if matches!(args.first(), Some(Value::String(_) | Value::Bytes(_))) => {
             traversal(size(0) + size(1))
@@ -54,12 +55,39 @@ pub fn cost_before(function: &str, args: &[Value]) -> u64 {
     }
 }
 
-fn deep_size(value: &Value) -> u64 {
-    match value {
-        Value::List(list) => list.items.iter().map(deep_size).sum::<u64>().max(1),
-        Value::Map(map) => map.values().map(deep_size).sum::<u64>().max(1),
-        other => other.size(),
+/// The deep size of the smaller of two values, or a size that costs more than is left. Lists that
+/// share their elements can be exponentially larger than the expression that makes them, so the
+/// larger value is not counted to its end.
+fn smaller_size(a: &Value, b: &Value, left: u64) -> u64 {
+    let too_much = left.saturating_add(1).saturating_mul(10);
+    let mut most: u64 = 64;
+    loop {
+        most = too_much.min(most.saturating_mul(2));
+        let size = deep_size(a, most).min(deep_size(b, most));
+        if size < most || most == too_much {
+            return size;
+        }
     }
+}
+
+/// The size with that of all elements, at most `most`.
+fn deep_size(value: &Value, most: u64) -> u64 {
+    match value {
+        Value::List(list) => sum_of_sizes(list.items.iter(), most),
+        Value::Map(map) => sum_of_sizes(map.values(), most),
+        other => other.size().min(most),
+    }
+}
+
+fn sum_of_sizes<'v>(values: impl Iterator<Item = &'v Value>, most: u64) -> u64 {
+    let mut sum = 0;
+    for value in values {
+        if sum >= most {
+            return most;
+        }
+        sum += deep_size(value, most - sum);
+    }
+    sum.max(1)
 }
 
 pub fn cost_after(function: &str, _args: &[Value], result: &Value) -> u64 {

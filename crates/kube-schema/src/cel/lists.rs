@@ -1,6 +1,6 @@
 //! Functions of lists and sets. Main function: [`call`].
 
-use super::eval::{Evaluated, failed};
+use super::eval::{EvalError, Evaluated, failed};
 use super::value::Value;
 use std::cmp::Ordering;
 
@@ -28,9 +28,9 @@ pub fn call(function: &str, args: &[Value]) -> Option<Evaluated> {
         ("indexOf", [wanted]) => Ok(position(items.iter().position(|v| v.equals(wanted)))),
         ("lastIndexOf", [wanted]) => Ok(position(items.iter().rposition(|v| v.equals(wanted)))),
         ("slice", [Value::Int(from), Value::Int(to)]) => slice(items, *from, *to),
-        ("flatten", []) => Ok(Value::list(flat(items, 1))),
+        ("flatten", []) => flat(items, 1),
         ("flatten", [Value::Int(depth)]) if *depth < 0 => failed("level must be non-negative"),
-        ("flatten", [Value::Int(depth)]) => Ok(Value::list(flat(items, *depth))),
+        ("flatten", [Value::Int(depth)]) => flat(items, *depth),
         ("sort", []) => sorted(items, items),
         ("@sortByAssociatedKeys", [Value::List(keys)]) => sorted(items, &keys.items),
         ("reverse", []) => Ok(Value::list(items.iter().rev().cloned().collect())),
@@ -111,15 +111,30 @@ fn slice(items: &[Value], from: i64, to: i64) -> Evaluated {
     Ok(Value::list(items[from as usize..to as usize].to_vec()))
 }
 
-fn flat(items: &[Value], depth: i64) -> Vec<Value> {
-    let mut out = Vec::new();
+/// More elements than any object has. Lists that share their elements can have exponentially many,
+/// which the cost of the call does not count.
+const MOST_FLAT: usize = 4_000_000;
+
+fn flat(items: &[Value], depth: i64) -> Evaluated {
+    let (mut out, mut left) = (Vec::new(), MOST_FLAT);
+    flatten(items, depth, &mut left, &mut out)?;
+    Ok(Value::list(out))
+}
+
+fn flatten(
+    items: &[Value],
+    depth: i64,
+    left: &mut usize,
+    out: &mut Vec<Value>,
+) -> Result<(), EvalError> {
     for item in items {
+        *left = left.checked_sub(1).ok_or(EvalError::Cost)?;
         match item {
-            Value::List(inner) if depth > 0 => out.extend(flat(&inner.items, depth - 1)),
+            Value::List(inner) if depth > 0 => flatten(&inner.items, depth - 1, left, out)?,
             other => out.push(other.clone()),
         }
     }
-    out
+    Ok(())
 }
 
 fn sorted(items: &[Value], keys: &[Value]) -> Evaluated {

@@ -117,3 +117,46 @@ fn nothing_runs_for_long() {
     assert!(run(&("1".to_owned() + &"+1".repeat(5000))).is_err());
     assert!(run(&format!("{}true", "!".repeat(20_000))).is_ok());
 }
+
+/// A list that has the one before it twice, so many times; without sharing it has no memory.
+fn doubled(times: usize) -> Value {
+    (0..times).fold(Value::list(vec![Value::Int(1)]), |inner, _| {
+        Value::list(vec![inner.clone(), inner])
+    })
+}
+
+#[test]
+fn shared_lists_are_compared_once() {
+    assert!(doubled(60).equals(&doubled(60)));
+    assert!(!doubled(60).equals(&doubled(61)));
+    // The elements of sets are compared with each other.
+    let set = |inner: &Value| {
+        Value::List(std::sync::Arc::new(super::value::List {
+            items: vec![inner.clone(), inner.clone()],
+            kind: super::value::ListKind::Set,
+        }))
+    };
+    let sets = |times: usize| (0..times).fold(doubled(1), |inner, _| set(&inner));
+    assert!(sets(60).equals(&sets(60)));
+}
+
+#[test]
+fn the_cost_of_shared_lists_is_limited() {
+    let ty = super::types::Type::Dyn;
+    let env = Env {
+        vars: [("large".to_owned(), ty.clone()), ("small".to_owned(), ty)].into(),
+        patches: false,
+    };
+    let cost = |source: &str| {
+        let program = Program::compile(&env, source).expect("an expression");
+        let vars = |name: &str| Some(Ok(doubled(if name == "large" { 60 } else { 5 })));
+        let (result, cost) = program.run(&vars, 1_000_000);
+        (result.map(|_| ()), cost)
+    };
+    let exceeded = Err(super::EvalError::Cost);
+    assert_eq!(cost("large == large").0, exceeded);
+    assert_eq!(cost("large.flatten(100).size() == 0").0, exceeded);
+    // 32 elements cost 4, and the two variables 1 each.
+    assert_eq!(cost("large == small"), (Ok(()), 6));
+    assert_eq!(cost("small == small"), (Ok(()), 6));
+}

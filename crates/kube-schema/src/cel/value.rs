@@ -5,7 +5,7 @@ use super::time;
 use crate::gofmt;
 use jiff::Timestamp;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// How the elements of a list are identified, which decides when two lists are equal.
@@ -158,28 +158,7 @@ impl Value {
     }
 
     pub fn equals(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Null, Self::Null) => true,
-            (Self::Bool(a), Self::Bool(b)) => a == b,
-            (Self::String(a), Self::String(b)) => a == b,
-            (Self::Bytes(a), Self::Bytes(b)) => a == b,
-            (Self::Duration(a), Self::Duration(b)) => a == b,
-            (Self::Timestamp(a), Self::Timestamp(b)) => a == b,
-            (Self::Type(a), Self::Type(b)) => a == b,
-            (Self::Opaque(a), Self::Opaque(b)) => a.equals(b),
-            (Self::Optional(None), Self::Optional(None)) => true,
-            (Self::Optional(Some(a)), Self::Optional(Some(b))) => a.equals(b),
-            (Self::List(a), Self::List(b)) => lists_equal(a, b),
-            (Self::Map(a), Self::Map(b)) => {
-                a.len() == b.len()
-                    && a.iter()
-                        .all(|(key, value)| b.get(key).is_some_and(|other| value.equals(other)))
-            }
-            _ => match (self.number(), other.number()) {
-                (Some(a), Some(b)) => a.compare(b) == Some(Ordering::Equal),
-                _ => false,
-            },
-        }
+        Comparison::default().equal(self, other)
     }
 
     /// None for values without an order.
@@ -250,29 +229,93 @@ pub fn key_of(item: &Value, keys: &[String]) -> Vec<Option<Value>> {
         .collect()
 }
 
-fn same_keys(a: &Value, b: &Value, keys: &[String]) -> bool {
+fn same_keys(comparison: &mut Comparison, a: &Value, b: &Value, keys: &[String]) -> bool {
     key_of(a, keys)
         .iter()
         .zip(key_of(b, keys))
         .all(|(x, y)| match (x, y) {
-            (Some(x), Some(y)) => x.equals(&y),
+            (Some(x), Some(y)) => comparison.equal(x, &y),
             (x, y) => x.is_none() && y.is_none(),
         })
 }
 
-fn lists_equal(a: &List, b: &List) -> bool {
-    if a.items.len() != b.items.len() {
-        return false;
+/// One comparison of two values. Values that share their elements can be exponentially larger than
+/// the expression that makes them: after some steps, what was compared is remembered.
+#[derive(Default)]
+pub struct Comparison {
+    steps: usize,
+    /// By the addresses of both sides, which stay in place during the comparison.
+    known: HashMap<(usize, usize), bool>,
+}
+
+/// How many lists, maps and objects are compared before the results are remembered.
+const UNREMEMBERED: usize = 10_000;
+
+impl Comparison {
+    fn equal(&mut self, a: &Value, b: &Value) -> bool {
+        match (a, b) {
+            (Value::Null, Value::Null) => true,
+            (Value::Bool(a), Value::Bool(b)) => a == b,
+            (Value::String(a), Value::String(b)) => a == b,
+            (Value::Bytes(a), Value::Bytes(b)) => a == b,
+            (Value::Duration(a), Value::Duration(b)) => a == b,
+            (Value::Timestamp(a), Value::Timestamp(b)) => a == b,
+            (Value::Type(a), Value::Type(b)) => a == b,
+            (Value::Opaque(a), Value::Opaque(b)) => self.shared(a, b, |this| a.equals(b, this)),
+            (Value::Optional(None), Value::Optional(None)) => true,
+            (Value::Optional(Some(a)), Value::Optional(Some(b))) => self.equal(a, b),
+            (Value::List(a), Value::List(b)) => self.shared(a, b, |this| this.lists(a, b)),
+            (Value::Map(a), Value::Map(b)) => self.shared(a, b, |this| this.maps(a, b)),
+            _ => match (a.number(), b.number()) {
+                (Some(a), Some(b)) => a.compare(b) == Some(Ordering::Equal),
+                _ => false,
+            },
+        }
     }
-    match &a.kind {
-        ListKind::Plain => a.items.iter().zip(&b.items).all(|(x, y)| x.equals(y)),
-        ListKind::Set => a.items.iter().all(|x| b.items.iter().any(|y| x.equals(y))),
-        ListKind::Keyed(keys) => a.items.iter().all(|x| {
-            b.items
-                .iter()
-                .find(|y| same_keys(x, y, keys))
-                .is_some_and(|y| x.equals(y))
-        }),
+
+    fn shared<T>(
+        &mut self,
+        a: &Arc<T>,
+        b: &Arc<T>,
+        compare: impl FnOnce(&mut Self) -> bool,
+    ) -> bool {
+        self.steps += 1;
+        if self.steps <= UNREMEMBERED {
+            return compare(self);
+        }
+        let pair = (Arc::as_ptr(a).addr(), Arc::as_ptr(b).addr());
+        if let Some(known) = self.known.get(&pair) {
+            return *known;
+        }
+        let equal = compare(self);
+        self.known.insert(pair, equal);
+        equal
+    }
+
+    pub fn maps(&mut self, a: &Map, b: &Map) -> bool {
+        a.len() == b.len()
+            && a.iter()
+                .all(|(key, value)| b.get(key).is_some_and(|other| self.equal(value, other)))
+    }
+
+    fn lists(&mut self, a: &List, b: &List) -> bool {
+        if a.items.len() != b.items.len() {
+            return false;
+        }
+        match &a.kind {
+            ListKind::Plain => {
+                let mut pairs = a.items.iter().zip(&b.items);
+                pairs.all(|(x, y)| self.equal(x, y))
+            }
+            ListKind::Set => {
+                let mut items = a.items.iter();
+                items.all(|x| b.items.iter().any(|y| self.equal(x, y)))
+            }
+            ListKind::Keyed(keys) => a.items.iter().all(|x| {
+                let same = b.items.iter().find(|y| same_keys(self, x, y, keys));
+                same.is_some_and(|y| self.equal(x, y))
+            }),
+        }
     }
 }
 
@@ -284,7 +327,12 @@ pub fn concatenated(a: &List, b: &List) -> List {
         let there = match &a.kind {
             ListKind::Plain => None,
             ListKind::Set => items.iter().position(|x| x.equals(item)),
-            ListKind::Keyed(keys) => items.iter().position(|x| same_keys(x, item, keys)),
+            ListKind::Keyed(keys) => {
+                let comparison = &mut Comparison::default();
+                items
+                    .iter()
+                    .position(|x| same_keys(comparison, x, item, keys))
+            }
         };
         match there {
             Some(i) => items[i] = item.clone(),

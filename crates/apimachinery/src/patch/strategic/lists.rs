@@ -6,6 +6,7 @@ use super::{
 };
 use crate::schema::TypeRef;
 use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The type of all elements. Mixed lists and lists of lists cannot be merged.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -93,8 +94,14 @@ pub(super) fn order_of(list: &[Value], merge_key: &str, elements: Elements) -> O
         .collect()
 }
 
-fn position(order: &Order, identity: Option<&Value>) -> Option<usize> {
-    order.iter().position(|o| o.as_ref() == identity)
+/// Where each identity is first in an order. Lists may be long, so they are not searched for each
+/// element.
+fn places(order: &Order) -> HashMap<Option<&Value>, usize> {
+    let mut places = HashMap::with_capacity(order.len());
+    for (at, identity) in order.iter().enumerate() {
+        places.entry(identity.as_ref()).or_insert(at);
+    }
+    places
 }
 
 pub(super) fn is_delete(item: &Value) -> bool {
@@ -108,15 +115,17 @@ pub(super) fn check_order(
     order: &[Value],
     merge_key: &str,
 ) -> Result<(), PatchError> {
+    let no_map = order.iter().position(|place| !place.is_object());
+    let mut places = HashMap::with_capacity(order.len());
+    for (at, place) in order.iter().enumerate() {
+        places.entry(place.get(merge_key)).or_insert(at);
+    }
     for item in list {
-        let key = merge_key_of(item, merge_key)?;
-        for (at, place) in order.iter().enumerate() {
-            let map = place
-                .as_object()
-                .ok_or_else(|| PatchError::Invalid(format!("value for key {at} is not a map")))?;
-            if map.get(merge_key) == Some(key) {
-                break;
-            }
+        let found = places.get(&Some(merge_key_of(item, merge_key)?));
+        if let Some(at) = no_map.filter(|at| found.is_none_or(|found| found > at)) {
+            return Err(PatchError::Invalid(format!(
+                "value for key {at} is not a map"
+            )));
         }
     }
     order
@@ -132,7 +141,7 @@ pub(super) fn sort_by_order(
     elements: Elements,
 ) -> Result<Vec<Value>, PatchError> {
     let mut deleted = Vec::new();
-    let mut sorted: Vec<(Option<usize>, Value)> = Vec::with_capacity(list.len());
+    let mut kept = Vec::with_capacity(list.len());
     if elements == Elements::Maps && order.iter().any(Option::is_none) {
         return Err(PatchError::Invalid(format!(
             "an element of the list order does not contain declared merge key: {merge_key}"
@@ -146,20 +155,52 @@ pub(super) fn sort_by_order(
                 continue;
             }
         }
-        let at = position(order, identity(&item, merge_key, elements));
-        // Insertion sort: as in kubectl, an element whose position is unknown on either side moves
-        // towards the front.
-        let mut to = sorted.len();
-        while to > 0 && !matches!((at, sorted[to - 1].0), (Some(new), Some(old)) if new >= old) {
-            to -= 1;
-        }
-        sorted.insert(to, (at, item));
+        kept.push(item);
     }
-    Ok(sorted
+    let places = places(order);
+    let at: Vec<Option<usize>> = kept
+        .iter()
+        .map(|item| places.get(&identity(item, merge_key, elements)).copied())
+        .collect();
+    let mut kept: Vec<Option<Value>> = kept.into_iter().map(Some).collect();
+    Ok(insertion_order(&at)
         .into_iter()
-        .map(|(_, item)| item)
+        .filter_map(|i| kept[i].take())
         .chain(deleted)
         .collect())
+}
+
+/// The order in which an insertion sort by these positions leaves the elements. As in kubectl, an
+/// element whose position is unknown on either side moves towards the front.
+///
+/// The sort puts each element right behind another one, its parent, or at the front: one with a
+/// position behind the last of those with the same position or the next smaller one, and one
+/// without at the front. What comes later is closer to the parent. So the result is the tree of
+/// parents, each before its children and the youngest child first, which takes no moves.
+fn insertion_order(positions: &[Option<usize>]) -> Vec<usize> {
+    // Elements count from 1; 0 is the front.
+    let mut youngest = vec![0; positions.len() + 1];
+    let mut older = vec![0; positions.len() + 1];
+    let mut last: BTreeMap<usize, usize> = BTreeMap::new();
+    for (element, at) in (1..).zip(positions) {
+        let parent = at.and_then(|at| last.range(..=at).next_back().map(|(_, parent)| *parent));
+        let parent = parent.unwrap_or(0);
+        older[element] = youngest[parent];
+        youngest[parent] = element;
+        if let Some(at) = at {
+            last.insert(*at, element);
+        }
+    }
+    let mut sorted = Vec::with_capacity(positions.len());
+    let mut waiting = vec![youngest[0]];
+    while let Some(element) = waiting.pop() {
+        if element > 0 {
+            sorted.push(element - 1);
+            waiting.push(older[element]);
+            waiting.push(youngest[element]);
+        }
+    }
+    sorted
 }
 
 /// Sorts `patch` by `patch_order` and `server_only` by `server_order`, then merges them: both keep
@@ -174,7 +215,8 @@ pub(super) fn normalize_order(
 ) -> Result<Vec<Value>, PatchError> {
     let patch = sort_by_order(patch, patch_order, merge_key, elements)?;
     let server_only = sort_by_order(server_only, server_order, merge_key, elements)?;
-    let place = |item: &Value| position(server_order, identity(item, merge_key, elements));
+    let places = places(server_order);
+    let place = |item: &Value| places.get(&identity(item, merge_key, elements)).copied();
     let mut woven = Vec::with_capacity(patch.len() + server_only.len());
     let (mut left, mut right) = (
         server_only.into_iter().peekable(),
@@ -199,12 +241,12 @@ pub(super) fn partition(
     elements: Elements,
 ) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
     let (mut named, mut others) = (Vec::new(), Vec::new());
+    let places = places(by);
     for item in list {
         if elements == Elements::Maps {
             merge_key_of(&item, merge_key)?;
         }
-        let found = position(by, identity(&item, merge_key, elements)).is_some();
-        if found {
+        if places.contains_key(&identity(&item, merge_key, elements)) {
             named.push(item)
         } else {
             others.push(item)
@@ -214,20 +256,41 @@ pub(super) fn partition(
 }
 
 /// Removes later duplicates; the last element moves to the position of a removed one.
-pub(super) fn deduplicate(mut list: Vec<Value>) -> Vec<Value> {
+pub(super) fn deduplicate(list: Vec<Value>) -> Vec<Value> {
+    // Equal elements have the same number.
+    let mut numbers: HashMap<&Value, usize> = HashMap::with_capacity(list.len());
+    let mut same = Vec::with_capacity(list.len());
+    for item in &list {
+        let next = numbers.len();
+        same.push(*numbers.entry(item).or_insert(next));
+    }
+    let distinct = numbers.len();
+    drop(numbers);
+    if distinct == list.len() {
+        return list;
+    }
+    let mut places = vec![BTreeSet::new(); distinct];
+    for (at, number) in same.iter().enumerate() {
+        places[*number].insert(at);
+    }
+    // The elements by where they were.
+    let mut left: Vec<usize> = (0..list.len()).collect();
     let mut i = 0;
-    while i < list.len() {
-        let mut j = i + 1;
-        while j < list.len() {
-            if list[i] == list[j] {
-                list.swap_remove(j);
-            } else {
-                j += 1;
+    while i < left.len() {
+        let number = same[left[i]];
+        while let Some(at) = places[number].range(i + 1..).next().copied() {
+            places[number].remove(&at);
+            left.swap_remove(at);
+            if let Some(moved) = left.get(at) {
+                let moved = &mut places[same[*moved]];
+                moved.remove(&left.len());
+                moved.insert(at);
             }
         }
         i += 1;
     }
-    list
+    let mut list: Vec<Option<Value>> = list.into_iter().map(Some).collect();
+    left.into_iter().filter_map(|at| list[at].take()).collect()
 }
 
 pub(super) fn sort_scalars(list: &mut [Value]) {

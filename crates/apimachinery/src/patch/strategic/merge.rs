@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{patch::PatchError, schema::TypeRef};
 use serde_json::{Map, Value};
+use std::collections::{HashMap, HashSet};
 
 #[derive(Clone, Copy, Default)]
 pub(in crate::patch) struct MergeOptions {
@@ -313,27 +314,31 @@ fn merge_ordered_list(
 /// The server's order as the reference implementation computes it: an added element takes the slot
 /// of a deleted one and counts as if it had existed, which affects the position of elements that
 /// only the server has.
-fn order_after_merge(old: &[Value], new: &[Value], merge_key: &str) -> Order {
-    let deleted = |key: Option<&Value>| new.iter().any(|v| is_delete(v) && v.get(merge_key) == key);
-    let mut order: Order = old
+pub(super) fn order_after_merge(old: &[Value], new: &[Value], merge_key: &str) -> Order {
+    let deleted: HashSet<Option<&Value>> = new
+        .iter()
+        .filter(|v| is_delete(v))
+        .map(|v| v.get(merge_key))
+        .collect();
+    let mut order: Vec<Option<&Value>> = old
         .iter()
         .map(|v| v.get(merge_key))
-        .filter(|k| !deleted(*k))
-        .map(|k| k.cloned())
+        .filter(|k| !deleted.contains(k))
         .collect();
-    if new
-        .iter()
-        .any(|v| v.get(PATCH).and_then(Value::as_str) == Some("replace"))
-    {
-        return order;
-    }
-    for item in new.iter().filter(|v| v.get(PATCH).is_none()) {
-        let key = item.get(merge_key).cloned();
-        if order.len() < old.len() && !order.contains(&key) {
-            order.push(key);
+    let replaces = |v: &Value| v.get(PATCH).and_then(Value::as_str) == Some("replace");
+    if !new.iter().any(replaces) {
+        let mut known: HashSet<Option<&Value>> = order.iter().copied().collect();
+        for item in new.iter().filter(|v| v.get(PATCH).is_none()) {
+            if order.len() >= old.len() {
+                break;
+            }
+            let key = item.get(merge_key);
+            if known.insert(key) {
+                order.push(key);
+            }
         }
     }
-    order
+    order.into_iter().map(|key| key.cloned()).collect()
 }
 
 fn take_list(map: &mut Fields, field: &str) -> Vec<Value> {
@@ -399,7 +404,8 @@ fn merge_lists(
     let elements = element_type(&[&old, &new])?;
     if elements == Elements::Scalars {
         if deletes && options.merge_parallel_lists {
-            return Ok(old.into_iter().filter(|v| !new.contains(v)).collect());
+            let gone: HashSet<&Value> = new.iter().collect();
+            return Ok(old.into_iter().filter(|v| !gone.contains(v)).collect());
         }
         let (server_order, patch_order) = (
             order_of(&old, merge_key, elements),
@@ -422,26 +428,48 @@ fn merge_lists(
     let (mut merged, new) = apply_element_directives(old, new, merge_key)?;
     let server_order = order_of(&merged, merge_key, elements);
     let patch_order = order_of(&new, merge_key, elements);
+    let mut known = HashMap::with_capacity(merged.len());
+    for (at, item) in merged.iter().enumerate() {
+        if let Some(key) = item.get(merge_key).filter(|key| is_lasting(key)) {
+            known.entry(key.clone()).or_insert(at);
+        }
+    }
     for item in new {
-        merge_element(&mut merged, item, ty, merge_key, options)?;
+        merge_element(&mut merged, &mut known, item, ty, merge_key, options)?;
     }
     let parts = partition(merged, &patch_order, merge_key, elements)?;
     normalize_order(parts, &patch_order, &server_order, merge_key, elements)
 }
 
+/// Whether a merge key stays what it is when its element is merged with one of the same key; the
+/// others are searched for.
+fn is_lasting(key: &Value) -> bool {
+    !(key.is_null() || key.is_object() || key.is_array())
+}
+
+/// `known`: where the elements with lasting merge keys are.
 fn merge_element(
     merged: &mut Vec<Value>,
+    known: &mut HashMap<Value, usize>,
     item: Value,
     ty: TypeRef<'_>,
     merge_key: &str,
     options: MergeOptions,
 ) -> Result<(), PatchError> {
     let key = merge_key_of(&item, merge_key)?;
-    let Some(old) = merged.iter_mut().find(|v| v.get(merge_key) == Some(key)) else {
+    let at = if is_lasting(key) {
+        known.get(key).copied()
+    } else {
+        merged.iter().position(|v| v.get(merge_key) == Some(key))
+    };
+    let Some(at) = at else {
+        if is_lasting(key) {
+            known.insert(key.clone(), merged.len());
+        }
         merged.push(item);
         return Ok(());
     };
-    if let (Value::Object(old), Value::Object(new)) = (old, item) {
+    if let (Value::Object(old), Value::Object(new)) = (&mut merged[at], item) {
         *old = merge_maps(std::mem::take(old), new, ty, options)?;
     }
     Ok(())
@@ -455,6 +483,7 @@ fn apply_element_directives(
     merge_key: &str,
 ) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
     let mut rest = Vec::with_capacity(new.len());
+    let mut gone = HashSet::new();
     let mut replace = false;
     for item in new {
         let Some(directive) = item.get(PATCH) else {
@@ -466,7 +495,7 @@ fn apply_element_directives(
                 let key = item
                     .get(merge_key)
                     .ok_or_else(|| no_merge_key(&item, merge_key))?;
-                old.retain(|v| v.get(merge_key) != Some(key));
+                gone.insert(key.clone());
             }
             Some("replace") => replace = true,
             Some("merge") => {
@@ -477,6 +506,7 @@ fn apply_element_directives(
             _ => return Err(unknown_directive(directive, &item)),
         }
     }
+    old.retain(|v| v.get(merge_key).is_none_or(|key| !gone.contains(key)));
     Ok(if replace {
         (rest, Vec::new())
     } else {

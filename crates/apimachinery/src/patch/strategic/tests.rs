@@ -132,3 +132,151 @@ fn what_is_merged_is_used_up() {
     let left = json!([{"uid": "u", "name": "n", "kind": "K"}, {"uid": "u", "kind": "K"}]);
     assert_eq!(twice, json!({"metadata": {"ownerReferences": left}}));
 }
+
+/// The searches and moves that the functions for long lists save: they must find the same.
+mod plainly {
+    use super::super::{PATCH, lists::Order};
+    use serde_json::Value;
+
+    pub fn deduplicate(mut list: Vec<Value>) -> Vec<Value> {
+        let mut i = 0;
+        while i < list.len() {
+            let mut j = i + 1;
+            while j < list.len() {
+                if list[i] == list[j] {
+                    list.swap_remove(j);
+                } else {
+                    j += 1;
+                }
+            }
+            i += 1;
+        }
+        list
+    }
+
+    /// Scalars by an order; what is not in it moves towards the front.
+    pub fn sort(list: Vec<Value>, order: &Order) -> Vec<Value> {
+        let mut sorted: Vec<(Option<usize>, Value)> = Vec::new();
+        for item in list {
+            let at = order.iter().position(|o| o.as_ref() == Some(&item));
+            let mut to = sorted.len();
+            while to > 0 && !matches!((at, sorted[to - 1].0), (Some(new), Some(old)) if new >= old)
+            {
+                to -= 1;
+            }
+            sorted.insert(to, (at, item));
+        }
+        sorted.into_iter().map(|(_, item)| item).collect()
+    }
+
+    pub fn order_after_merge(old: &[Value], new: &[Value]) -> Order {
+        let says = |v: &Value, what: &str| v[PATCH] == what;
+        let deleted = |key: Option<&Value>| {
+            new.iter()
+                .any(|v| says(v, "delete") && v.get("name") == key)
+        };
+        let mut order: Order = old
+            .iter()
+            .map(|v| v.get("name"))
+            .filter(|k| !deleted(*k))
+            .map(|k| k.cloned())
+            .collect();
+        if new.iter().any(|v| says(v, "replace")) {
+            return order;
+        }
+        for item in new.iter().filter(|v| v.get(PATCH).is_none()) {
+            let key = item.get("name").cloned();
+            if order.len() < old.len() && !order.contains(&key) {
+                order.push(key);
+            }
+        }
+        order
+    }
+}
+
+/// Numbers that look random and are the same in every run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+
+    fn scalars(&mut self, kinds: u64) -> Vec<Value> {
+        (0..self.below(9))
+            .map(|_| self.below(kinds).into())
+            .collect()
+    }
+
+    fn elements(&mut self, patch: bool) -> Vec<Value> {
+        let element = |numbers: &mut Self| {
+            let mut element = json!({"name": numbers.below(7)});
+            match numbers.below(if patch { 12 } else { 6 }) {
+                0 => element = json!({"other": 1}),
+                6..=8 => element["$patch"] = "delete".into(),
+                9 if numbers.below(4) == 0 => element["$patch"] = "replace".into(),
+                _ => {}
+            }
+            element
+        };
+        (0..self.below(9)).map(|_| element(self)).collect()
+    }
+}
+
+#[test]
+fn long_lists_get_the_order_that_searching_gives() {
+    let mut numbers = Numbers(7);
+    for _ in 0..20_000 {
+        let list = numbers.scalars(6);
+        assert_eq!(
+            lists::deduplicate(list.clone()),
+            plainly::deduplicate(list.clone()),
+            "{list:?}"
+        );
+        let order: lists::Order = numbers.scalars(8).into_iter().map(Some).collect();
+        assert_eq!(
+            lists::sort_by_order(list.clone(), &order, "", lists::Elements::Scalars),
+            Ok(plainly::sort(list.clone(), &order)),
+            "{list:?} by {order:?}"
+        );
+        let (old, new) = (numbers.elements(false), numbers.elements(true));
+        assert_eq!(
+            merge::order_after_merge(&old, &new, "name"),
+            plainly::order_after_merge(&old, &new),
+            "{old:?} and {new:?}"
+        );
+    }
+}
+
+#[test]
+fn an_element_is_merged_with_the_first_of_its_name() {
+    let live = with_containers(json!([
+        {"name": "a", "image": "1"},
+        {"name": "b", "image": "1"},
+        {"name": "a", "image": "2"},
+    ]));
+    let patch = with_containers(json!([
+        {"name": "c", "image": "3"},
+        {"name": "a", "tty": true},
+        {"name": "b", "$patch": "delete"},
+        {"name": "c", "tty": true},
+    ]));
+    let result = apply(&live, &patch, deployment()).expect("it applies");
+    let mut containers = result["spec"]["template"]["spec"]["containers"]
+        .as_array()
+        .expect("a list")
+        .clone();
+    containers.sort_by_key(Value::to_string);
+    assert_eq!(
+        Value::from(containers),
+        json!([
+            {"image": "1", "name": "a", "tty": true},
+            {"image": "2", "name": "a"},
+            {"image": "3", "name": "c", "tty": true},
+        ])
+    );
+}
