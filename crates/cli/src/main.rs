@@ -44,6 +44,16 @@ struct Cli<C: Subcommand = Command> {
     loglevel: Option<String>,
 }
 
+impl Cli<commands::CatalogAlone> {
+    fn whole(self) -> Cli {
+        Cli {
+            command: Command::Client(self.command.into()),
+            connect: self.connect,
+            loglevel: self.loglevel,
+        }
+    }
+}
+
 #[derive(Subcommand)]
 enum Command {
     Up(Box<roles::up::UpArgs>),
@@ -124,6 +134,14 @@ fn main() -> ExitCode {
         return parse::<commands::LocalCommand>().map_or_else(
             |e| misuse::told(&e, program::<Command>),
             |cli| ended(cli.command.run()),
+        );
+    }
+    if let [_, command, ..] = &words[..]
+        && commands::CatalogAlone::has_subcommand(command)
+    {
+        return parse::<commands::CatalogAlone>().map_or_else(
+            |e| misuse::told(&e, program::<Command>),
+            |cli| start(cli.whole()),
         );
     }
     match parse::<Command>() {

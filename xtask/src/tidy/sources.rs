@@ -16,6 +16,7 @@ const WORDS: [(&str, &[&str], &str); 8] = [
             "crates/cli/src/commands/prompt.rs",
             "crates/cli/src/commands/app/diff.rs",
             "crates/cli/src/commands/apply/editor.rs",
+            "crates/cli/src/commands/diff/external.rs",
             "crates/cli/src/commands/edit.rs",
             // Verbs that are programs in PATH.
             "crates/cli/src/commands/plugin.rs",

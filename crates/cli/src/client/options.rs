@@ -88,7 +88,7 @@ pub struct ConnectArgs {
 /// finds parts of a server in a cluster.
 #[derive(clap::Args, Clone, Debug, Default)]
 struct WithoutEffect {
-    /// (no effect)
+    /// (no effect but for `admin cluster shards` and `stats`, which have the flag themselves)
     #[arg(long, global = true, hide = true)]
     controller_name: Option<String>,
     /// (no effect)

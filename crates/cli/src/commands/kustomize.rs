@@ -218,7 +218,7 @@ impl Build {
             Exit::exit(1)
         };
         let options = self.flags.options().map_err(failed)?;
-        let built = self.built(&options).map_err(failed)?;
+        let built = built(&self.folder, &options).map_err(failed)?;
         self.write(&built).map_err(failed)
     }
 
@@ -235,35 +235,43 @@ impl Build {
             None => print(&yaml()?),
         }
     }
+}
 
-    fn built(&self, options: &BuildOptions) -> Result<Built, String> {
-        let local;
-        let top = match Top::of_argument(&self.folder) {
-            Top::Folder(folder) => {
-                local = Path::new(folder)
-                    .canonicalize()
-                    .map_err(|error| {
-                        format!(
-                            "must build at directory: not a valid directory: '{folder}': {}",
-                            reason(&error)
-                        )
-                    })?
-                    .to_string_lossy()
-                    .into_owned();
-                Top::Folder(local.trim_start_matches('/'))
-            }
-            url @ Top::Url(_) => url,
-        };
-        let job = Job {
-            top,
-            options,
-            // Bases may lie anywhere, so all that there is can be read.
-            files: LocalFiles::new(Path::new("/")),
-        };
-        let built = job.run()?;
-        built.warnings.iter().for_each(|line| eprintln!("{line}"));
-        Ok(built)
-    }
+/// The objects of a kustomization, as `apply -k` reads them: built with the defaults.
+pub fn objects(folder: &str) -> Result<String, String> {
+    let options = BuildOptions::from_flags(["--reorder=legacy"])?;
+    let text =
+        built(folder, &options).and_then(|built| built.yaml().map_err(|error| error.to_string()));
+    text.map_err(|message| without_passwords(&message))
+}
+
+fn built(folder: &str, options: &BuildOptions) -> Result<Built, String> {
+    let local;
+    let top = match Top::of_argument(folder) {
+        Top::Folder(folder) => {
+            local = Path::new(folder)
+                .canonicalize()
+                .map_err(|error| {
+                    format!(
+                        "must build at directory: not a valid directory: '{folder}': {}",
+                        reason(&error)
+                    )
+                })?
+                .to_string_lossy()
+                .into_owned();
+            Top::Folder(local.trim_start_matches('/'))
+        }
+        url @ Top::Url(_) => url,
+    };
+    let job = Job {
+        top,
+        options,
+        // Bases may lie anywhere, so all that there is can be read.
+        files: LocalFiles::new(Path::new("/")),
+    };
+    let built = job.run()?;
+    built.warnings.iter().for_each(|line| eprintln!("{line}"));
+    Ok(built)
 }
 
 fn write(file: &Path, yaml: &str) -> Result<(), String> {

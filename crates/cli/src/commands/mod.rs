@@ -100,6 +100,20 @@ pub enum ClientCommand {
     Completion(completion::Completion),
 }
 
+/// The catalogue's commands alone: a sync that finds nothing new takes less time than building all
+/// commands.
+#[derive(clap::Subcommand)]
+pub enum CatalogAlone {
+    /// Search the charts of repositories, on a server or on this machine
+    Catalog(Box<catalog::CatalogArgs>),
+}
+
+impl From<CatalogAlone> for ClientCommand {
+    fn from(CatalogAlone::Catalog(args): CatalogAlone) -> Self {
+        Self::Catalog(args)
+    }
+}
+
 /// The commands that only read files: without logging, threads or any thought of a server.
 #[derive(clap::Subcommand)]
 pub enum LocalCommand {
@@ -291,6 +305,7 @@ mod tests {
         "app sync --ignore-normalizer-jq-execution-timeout",
         "apply --wait",
         "cluster add --disable-compression",
+        "diff --concurrency",
         "helm lint --debug",
     ];
 

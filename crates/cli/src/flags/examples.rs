@@ -317,7 +317,11 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("app wait", &["app wait web --health --timeout 300"]),
     (
         "apply",
-        &["apply -f deploy/", "apply -f web.yaml --dry-run=server"],
+        &[
+            "apply -f deploy/",
+            "apply -k overlays/prod",
+            "apply -f web.yaml --dry-run=server",
+        ],
     ),
     (
         "apprepository-controller",
@@ -477,7 +481,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "dex",
         &["dex gendexcfg -n argocd", "dex rundex --disable-tls"],
     ),
-    ("diff", &["diff -f deploy/"]),
+    (
+        "diff",
+        &[
+            "diff -f deploy/",
+            "diff -k overlays/prod --prune -l app=web",
+        ],
+    ),
     ("helm lint", &["helm lint ./chart --strict"]),
     (
         "helm template",

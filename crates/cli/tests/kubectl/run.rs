@@ -185,8 +185,17 @@ impl Run<'_> {
                 .expect("the file is there")
                 .into()
         });
+        // Words like `NAME=value` before the command are its environment.
+        let is_variable = |word: &&str| {
+            word.split_once('=').is_some_and(|(name, _)| {
+                !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+            })
+        };
+        let variables = line.split_whitespace().take_while(is_variable);
+        let words = line.split_whitespace().skip_while(is_variable);
         let output = Command::new(&self.program.path)
-            .args(line.split_whitespace())
+            .args(words)
+            .envs(variables.filter_map(|word| word.split_once('=')))
             .current_dir(self.folder.path())
             .env("KUBECONFIG", self.folder.path().join(".kubeconfig"))
             .env("HOME", self.program.home.path())

@@ -5,7 +5,8 @@
 //! its output and exit code. `? path` shows an object, whose lines begin with `|`. `! METHOD path
 //! {json}` is a request by someone else. `~ stderr why` and `~ embedded why` explain permitted
 //! differences: in the message of the preceding command, and in the behaviour of the embedded
-//! server.
+//! server. `~ unrecorded why` marks a scenario that was written from kubectl's source and not
+//! recorded yet: `UPDATE_TRANSCRIPT=1` replaces its output, and the mark can go.
 
 use std::path::{Path, PathBuf};
 

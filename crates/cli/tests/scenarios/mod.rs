@@ -25,6 +25,7 @@ mod rollout;
 mod rules;
 mod server;
 mod sets;
+mod starts;
 mod startup;
 mod takeover;
 mod verbs;

@@ -25,7 +25,8 @@ use tiphys_controllers::{
 use tokio::time::timeout;
 
 const PARAMETERS: &str = "argocd-cmd-params-cm";
-const CONTROLLER: &str = "app.kubernetes.io/name=argocd-application-controller";
+/// The name of controllers, if none is given.
+const CONTROLLER: &str = "argocd-application-controller";
 /// How long Redis may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -61,6 +62,9 @@ struct Options {
         allow_negative_numbers = true
     )]
     replicas: i64,
+    /// Name of the controllers, as their pods' label app.kubernetes.io/name says
+    #[arg(long, value_name = "NAME", env = "ARGOCD_APPLICATION_CONTROLLER_NAME")]
+    controller_name: Option<String>,
     /// How clusters are distributed: legacy, round-robin or consistent-hashing [default:
     /// controller.sharding.algorithm of argocd-cmd-params-cm]
     #[arg(
@@ -83,6 +87,18 @@ struct Options {
     redis: RedisArgs,
     #[command(flatten)]
     kube: KubeArgs,
+}
+
+/// The label of controllers' pods.
+fn label(name: &str) -> Result<String, Failure> {
+    let name = if name.is_empty() { CONTROLLER } else { name };
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.chars().all(is_plain) {
+        return Ok(format!("app.kubernetes.io/name={name}"));
+    }
+    Err(Failure::error(format!(
+        "--controller-name: {name:?} is not the value of a label: only letters, digits, \"-\", \"_\" and \".\" are"
+    )))
 }
 
 /// A cluster as it is shown.
@@ -151,7 +167,8 @@ impl Options {
             return Ok(given);
         }
         let namespace = super::backup::namespace(&self.kube, target);
-        let path = format!("/api/v1/namespaces/{namespace}/pods?labelSelector={CONTROLLER}");
+        let label = label(self.controller_name.as_deref().unwrap_or_default())?;
+        let path = format!("/api/v1/namespaces/{namespace}/pods?labelSelector={label}");
         Ok(clusters::list(target.discovery.cluster().http(), path)
             .await?
             .len())
@@ -363,6 +380,20 @@ fn percent(part: i64, whole: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_name_of_controllers_is_a_label() {
+        let told = |name: &str| label(name).map_err(|e| e.message);
+        assert_eq!(
+            told("").as_deref(),
+            Ok("app.kubernetes.io/name=argocd-application-controller")
+        );
+        assert_eq!(
+            told("mine.controller").as_deref(),
+            Ok("app.kubernetes.io/name=mine.controller")
+        );
+        assert!(told("a,b&limit=1").is_err_and(|e| e.contains("\"a,b&limit=1\"")));
+    }
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     use serde_json::json;
 

@@ -65,7 +65,11 @@ impl Local<'_> {
             ));
         }
         let facts = Facts::of(client, app, &source).await?;
-        let (root, folder) = self.place()?;
+        let Place { root, folder, file } = self.place()?;
+        let source = match &file {
+            Some(name) => self.only_file(source, name)?,
+            None => source,
+        };
         let namespace = &app.spec.destination.namespace;
         let request = ManifestRequest {
             access: RepoAccess::public(source.repo_url.clone()),
@@ -96,8 +100,8 @@ impl Local<'_> {
         Ok(rendered.objects.into_iter().map(marked).collect())
     }
 
-    /// The root and the folder in it. A folder outside of the root becomes its own root.
-    fn place(&self) -> Result<(PathBuf, String), Failure> {
+    /// Where the manifests are. A folder outside of the root becomes its own root.
+    fn place(&self) -> Result<Place, Failure> {
         let folder = self.folder.canonicalize().map_err(|e| {
             // As the `argocd` command says it, whose search for the kind of source finds it first.
             const FAILED: &str = "error getting app source type";
@@ -106,14 +110,62 @@ impl Local<'_> {
         })?;
         let root = self.root.canonicalize();
         let root = root.map_err(|e| Failure::file(self.root, &e))?;
-        let Ok(inner) = folder.strip_prefix(&root) else {
-            return Ok((folder, String::new()));
+        let text = |path: &Path| {
+            path.to_str().map(str::to_owned).ok_or_else(|| {
+                Failure::error(format!("{}: the name is not UTF-8", folder.display()))
+            })
         };
-        let inner = inner.to_str().ok_or_else(|| {
-            Failure::error(format!("{}: the name is not UTF-8", folder.display()))
-        })?;
-        Ok((root, inner.to_owned()))
+        let (folder, file) = match (folder.is_file(), folder.parent(), folder.file_name()) {
+            (true, Some(parent), Some(name)) => (parent, Some(text(Path::new(name))?)),
+            _ => (folder.as_path(), None),
+        };
+        let (root, folder) = match folder.strip_prefix(&root) {
+            Ok(inner) => (root.clone(), text(inner)?),
+            Err(_) => (folder.to_owned(), String::new()),
+        };
+        Ok(Place { root, folder, file })
     }
+
+    /// The source for a single file with manifests, which the `argocd` command takes too. The files
+    /// of charts and kustomizations are in folders.
+    fn only_file(
+        &self,
+        mut source: ApplicationSource,
+        name: &str,
+    ) -> Result<ApplicationSource, Failure> {
+        let in_folder = name.ends_with("Chart.yaml")
+            || ["kustomization.yaml", "kustomization.yml", "Kustomization"].contains(&name);
+        if in_folder
+            || source.helm.is_some()
+            || source.kustomize.is_some()
+            || source.plugin.is_some()
+        {
+            return Err(Failure::error(format!(
+                "{}: app path is not a directory",
+                self.folder.display()
+            )));
+        }
+        let directory = source.directory.get_or_insert_default();
+        directory.recurse = false;
+        directory.exclude = String::new();
+        directory.include = String::new();
+        for c in name.chars() {
+            if matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\') {
+                directory.include.push('\\');
+            }
+            directory.include.push(c);
+        }
+        Ok(source)
+    }
+}
+
+/// What is rendered.
+struct Place {
+    root: PathBuf,
+    /// In the root.
+    folder: String,
+    /// The only file of the folder that is meant, if there is one.
+    file: Option<String>,
 }
 
 fn is_shown(object: &Object) -> bool {
@@ -187,6 +239,36 @@ mod tests {
             let (source, left) = source(&app(sources));
             assert_eq!((source.repo_url.as_str(), left), (url, others));
         }
+    }
+
+    #[test]
+    fn a_file_is_its_folder_without_the_other_files() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("a[1].yaml");
+        std::fs::write(&file, "").expect("written");
+        let local = Local {
+            folder: &file,
+            root: Path::new("/"),
+        };
+        let place = local.place().map_err(|e| e.message).expect("a place");
+        let parent = folder.path().canonicalize().expect("it is there");
+        assert_eq!(place.root.join(&place.folder), parent);
+        assert_eq!(place.file.as_deref(), Some("a[1].yaml"));
+        let only = |source: ApplicationSource| {
+            let source = local.only_file(source, "a[1].yaml");
+            source.map_err(|e| e.message)
+        };
+        let source = only(ApplicationSource::default()).expect("a source");
+        let directory = source.directory.expect("a directory");
+        assert_eq!(directory.include, "a\\[1\\].yaml");
+        let chart = ApplicationSource {
+            helm: Some(Box::default()),
+            ..ApplicationSource::default()
+        };
+        assert_eq!(
+            only(chart),
+            Err(format!("{}: app path is not a directory", file.display()))
+        );
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use super::{
     HintedError,
     editor::{self, Edited},
-    last_applied::{self, Live},
+    last_applied,
+    live::{self, Live, Wanted},
     print::print_name,
     read::{self, Found, Rules},
     source::{FileArgs, Text},
@@ -17,13 +18,15 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::{fs, path::PathBuf};
-use tiphys_cluster::apply::{CLIENT_SIDE_MANAGER, Item, last_applied_text};
+use tiphys_cluster::apply::{CLIENT_SIDE_MANAGER, DryRun, Item, last_applied_text};
 use tiphys_gocompat::yaml::{self, Duplicates, Limits};
 
 const HEADER: &str = "# Please edit the 'last-applied-configuration' annotations below.
 # Lines beginning with a '#' will be ignored, and an empty file will abort the edit.
 #
 ";
+/// Why an empty file is invalid.
+const EMPTY: &str = "The edited file failed validation: invalid object to validate";
 const NOTHING_TO_EDIT: &str = "no last-applied-configuration annotation found on resources, to create the annotation, use command \
                                `kubectl apply set-last-applied --create-annotation`";
 
@@ -58,7 +61,13 @@ impl Edit {
             return Err(Trouble::text(text).into());
         }
         let target = kube.connect().await?;
-        let live = last_applied::live(&self.words, &self.files, &target).await?;
+        let wanted = Wanted {
+            words: &self.words,
+            files: &self.files,
+            all: false,
+            selector: "",
+        };
+        let live = live::live(&wanted, &target).await?;
         let before = remembered(&live)?;
         let mut session = Session {
             before: shown(&before),
@@ -87,7 +96,7 @@ impl Edit {
                 .iter()
                 .any(|value| *value == Value::Object(item.object.0.clone()));
             if !same {
-                last_applied::remember(target, &item, &self.field_manager).await?;
+                last_applied::remember(target, &item, &self.field_manager, DryRun::None).await?;
             }
             output::print(&match self.output {
                 Some(_) => written(&item.object.into_value(), self.is_json()),
@@ -165,9 +174,13 @@ impl Session {
             if again {
                 return Err(Trouble::text("Edit cancelled, no valid changes were saved.").into());
             }
+            // As in kubectl, an empty file is an invalid one: the editor opens again, and a second
+            // empty file ends it.
             if without_comments(&text).trim().is_empty() {
-                eprintln!("Edit cancelled, saved file was empty.");
-                return Ok(None);
+                eprintln!("{}", invalid(first));
+                self.problem = Trouble::text(EMPTY).report();
+                self.last = Some(text);
+                continue;
             }
             if parsed(&text).is_some_and(|value| value == self.before) {
                 eprintln!("Edit cancelled, no changes made.");
@@ -186,11 +199,7 @@ impl Session {
             let Some(trouble) = trouble else {
                 return Ok(Some(items));
             };
-            eprintln!(
-                "error: {} {:?} is invalid",
-                first.kind.resource,
-                first.object.name()
-            );
+            eprintln!("{}", invalid(first));
             self.problem = trouble.report();
             self.last = Some(text);
         }
@@ -228,6 +237,14 @@ impl Session {
             None => {}
         }
     }
+}
+
+fn invalid(first: &Live) -> String {
+    format!(
+        "error: {} {:?} is invalid",
+        first.kind.resource,
+        first.object.name()
+    )
 }
 
 fn written(value: &Value, as_json: bool) -> String {

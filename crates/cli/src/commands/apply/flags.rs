@@ -1,7 +1,7 @@
 //! The flags of `apply`, which are kubectl's, and their combined meaning. Main type:
 //! [`ApplyFlags`].
 
-use super::{read::Rules, source::FileArgs};
+use super::{print::PrintArgs, read::Rules, source::FileArgs};
 use crate::kubectl::failure::Trouble;
 use std::time::Duration;
 use tiphys_cluster::{
@@ -21,12 +21,8 @@ pub struct ApplyFlags {
     /// with -o json for programs
     #[arg(long)]
     pub show_patch: bool,
-    /// Print the objects (json, yaml) or only their names (name) [default: a line for each object]
-    #[arg(long, short = 'o', value_name = "FORMAT")]
-    pub output: Option<String>,
-    /// Keep managedFields when objects are printed
-    #[arg(long)]
-    pub show_managed_fields: bool,
+    #[command(flatten)]
+    pub print: PrintArgs,
     /// none; client: print what would be sent; server: let the server try without storing
     #[arg(long, value_name = "STRATEGY", num_args = 0..=1, require_equals = true, default_value = "none", default_missing_value = "unchanged")]
     pub dry_run: String,
@@ -203,7 +199,8 @@ fn go_bool(text: &str) -> Option<bool> {
     }
 }
 
-fn dry_run(text: &str, warn: &OnWarning) -> Result<DryRun, Trouble> {
+/// Reads `--dry-run`, with kubectl's messages.
+pub fn dry_run(text: &str, warn: &OnWarning) -> Result<DryRun, Trouble> {
     if let Some(yes) = go_bool(text) {
         let instead = if yes { "client" } else { "none" };
         warn(&format!(

@@ -4,9 +4,11 @@
 use super::{
     HintedError,
     edit::Edit,
-    print::print_name,
-    read::{self, Rules},
+    flags::dry_run,
+    live::{self, Live, Wanted},
+    print::{PrintArgs, Printer, print_name},
     source::FileArgs,
+    warnings,
 };
 use crate::{
     kubectl::{
@@ -17,11 +19,9 @@ use crate::{
 };
 use http::Method;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use tiphys_apimachinery::{Object, patch::last_applied};
 use tiphys_cluster::{
-    Kind,
-    apply::{CLIENT_SIDE_MANAGER, Failure, Item, last_applied_text},
+    apply::{DryRun, Failure, Item, SERVER_SIDE_MANAGER, last_applied_text},
     request::{Call, MERGE_PATCH},
 };
 use tiphys_gocompat::yaml::{self, Duplicates, Limits};
@@ -40,10 +40,16 @@ pub enum LastApplied {
 
 #[derive(clap::Args)]
 pub struct View {
-    /// TYPE NAME..., or TYPE/NAME...
+    /// TYPE NAME..., or TYPE/NAME...; with --all or -l only TYPE
     words: Vec<String>,
     #[command(flatten)]
     files: FileArgs,
+    /// All objects of the type in the namespace
+    #[arg(long)]
+    all: bool,
+    /// Only objects with these labels
+    #[arg(long, short = 'l', value_name = "SELECTOR")]
+    selector: Option<String>,
     /// yaml or json
     #[arg(long, short = 'o', default_value = "yaml")]
     output: String,
@@ -56,6 +62,11 @@ pub struct Set {
     /// Also where there is no such annotation yet
     #[arg(long)]
     create_annotation: bool,
+    /// none; client: print what would be sent; server: let the server try without storing
+    #[arg(long, value_name = "STRATEGY", num_args = 0..=1, require_equals = true, default_value = "none", default_missing_value = "unchanged")]
+    dry_run: String,
+    #[command(flatten)]
+    print: PrintArgs,
 }
 
 impl LastApplied {
@@ -68,99 +79,33 @@ impl LastApplied {
     }
 }
 
-async fn get(target: &Target, kind: &Kind, namespace: &str, name: &str) -> Result<Object, Failure> {
-    Ok(target
-        .discovery
-        .cluster()
-        .http()
-        .json(&Call::get(kind.object_path(namespace, name)))
-        .await?)
-}
-
-async fn objects(files: &FileArgs, target: &Target) -> Result<Vec<Item>, HintedError> {
-    let found = read::read(
-        files,
-        target,
-        &Rules {
-            validate: false,
-            selector: String::new(),
-        },
-    )
-    .await?;
-    match found.trouble {
-        Some(trouble) => Err(HintedError {
-            trouble,
-            hints: found.hints,
-        }),
-        None => Ok(found.items),
+/// The annotation's text where it is set by itself: unlike `apply`, it gives no empty map of
+/// annotations to an object without them.
+fn text(object: &Object) -> String {
+    if object.metadata("annotations").is_some() {
+        return last_applied::text(object);
     }
+    tiphys_gocompat::json::to_string(&object.clone().into_value()) + "\n"
 }
 
-/// A live object, and the file that named it, if any.
-pub struct Live {
-    pub object: Object,
-    pub kind: Arc<Kind>,
-    source: String,
-}
-
-/// The live objects named on the command line or in files.
-pub async fn live(
-    words: &[String],
-    files: &FileArgs,
+/// Sets the annotation to the content of an object; returns the object with it.
+pub async fn remember(
     target: &Target,
-) -> Result<Vec<Live>, HintedError> {
-    let mut found = Vec::new();
-    if words.is_empty() {
-        files.check()?;
-        for item in objects(files, target).await? {
-            let object = get(
-                target,
-                &item.kind,
-                item.object.namespace(),
-                item.object.name(),
-            )
-            .await?;
-            found.push(Live {
-                object,
-                kind: item.kind,
-                source: item.source,
-            });
-        }
-        return Ok(found);
-    }
-    for (resource, name) in pairs(words)? {
-        let unknown = || {
-            Trouble::text(format!(
-                "the server doesn't have a resource type {resource:?}"
-            ))
-        };
-        let kind = target
-            .discovery
-            .kinds()
-            .find(&resource)
-            .cloned()
-            .ok_or_else(unknown)?;
-        let object = get(target, &kind, &target.namespace, &name).await?;
-        found.push(Live {
-            object,
-            kind,
-            source: String::new(),
-        });
-    }
-    Ok(found)
-}
-
-/// Sets the annotation to the content of an object.
-pub async fn remember(target: &Target, item: &Item, manager: &str) -> Result<(), Failure> {
-    let patch: Value = json!({"metadata": {"annotations": {last_applied::ANNOTATION: last_applied::text(&item.object)}}});
+    item: &Item,
+    manager: &str,
+    dry_run: DryRun,
+) -> Result<Object, Failure> {
+    let patch: Value =
+        json!({"metadata": {"annotations": {last_applied::ANNOTATION: text(&item.object)}}});
     let path = item
         .kind
         .object_path(item.object.namespace(), item.object.name());
+    let tries = if dry_run == DryRun::Server { "All" } else { "" };
     let call = Call::new(Method::PATCH, path)
         .query("fieldManager", manager)
+        .query("dryRun", tries)
         .with_body(MERGE_PATCH, patch.to_string());
-    target.discovery.cluster().http().send(&call).await?;
-    Ok(())
+    Ok(target.discovery.cluster().http().json(&call).await?)
 }
 
 impl View {
@@ -173,78 +118,104 @@ impl View {
             return Err(Trouble::text(text).into());
         }
         let target = kube.connect().await?;
-        for Live { object, source, .. } in live(&self.words, &self.files, &target).await? {
-            let Some(text) = last_applied_text(&object) else {
-                let problem = format!(
-                    "no last-applied-configuration annotation found on resource: {}",
-                    object.name()
-                );
-                return Err(Trouble::text(if source.is_empty() {
-                    problem
-                } else {
-                    format!("{source}: {problem}")
-                })
-                .into());
-            };
-            let value = yaml::parse_document(text, &Limits::default(), Duplicates::LastWins)
-                .map_err(|e| {
-                    Trouble::text(format!(
-                        "the annotation of {} is not JSON: {e}",
-                        print_name(&object)
-                    ))
-                })?;
-            output::print(&match self.output.as_str() {
-                "json" => tiphys_gocompat::json::to_string_pretty(&value, "  ") + "\n",
-                _ => yaml::to_string(&value),
-            });
+        let wanted = Wanted {
+            words: &self.words,
+            files: &self.files,
+            all: self.all,
+            selector: self.selector.as_deref().unwrap_or_default().trim(),
+        };
+        let is_named = self.words.is_empty() || !wanted.is_bulk(&target);
+        let mut texts = Vec::new();
+        for Live { object, source, .. } in live::live(&wanted, &target).await? {
+            match last_applied_text(&object) {
+                Some(text) => texts.push(self.shown(&object, text)?),
+                // Among all objects, those that were never applied are left out.
+                None if is_named => return Err(absent(&object, &source).into()),
+                None => {}
+            }
         }
+        texts.iter().for_each(|text| output::print(text));
         Ok(())
+    }
+
+    fn shown(&self, object: &Object, text: &str) -> Result<String, Trouble> {
+        let value =
+            yaml::parse_document(text, &Limits::default(), Duplicates::LastWins).map_err(|e| {
+                Trouble::text(format!(
+                    "the annotation of {} is not JSON: {e}",
+                    print_name(object)
+                ))
+            })?;
+        Ok(match self.output.as_str() {
+            "json" => tiphys_gocompat::json::to_string_pretty(&value, "  ") + "\n",
+            _ => yaml::to_string(&value),
+        })
     }
 }
 
-/// `deployment web other` and `deployment/web service/api`.
-fn pairs(words: &[String]) -> Result<Vec<(String, String)>, Trouble> {
-    if words.iter().all(|w| w.contains('/')) {
-        let split = |w: &String| w.split_once('/').map(|(t, n)| (t.to_owned(), n.to_owned()));
-        return Ok(words.iter().filter_map(split).collect());
-    }
-    match words {
-        [resource, names @ ..] if !names.is_empty() && !words.iter().any(|w| w.contains('/')) => {
-            Ok(names
-                .iter()
-                .map(|n| (resource.clone(), n.clone()))
-                .collect())
-        }
-        _ => Err(Trouble::text("name the objects as TYPE NAME or TYPE/NAME")),
-    }
+fn absent(object: &Object, source: &str) -> Trouble {
+    let problem = format!(
+        "no last-applied-configuration annotation found on resource: {}",
+        object.name()
+    );
+    Trouble::text(if source.is_empty() {
+        problem
+    } else {
+        format!("{source}: {problem}")
+    })
+}
+
+/// An object whose annotation is to be set.
+struct Change {
+    item: Item,
+    live: Object,
 }
 
 impl Set {
     async fn run(self, kube: &KubeArgs) -> Result<(), HintedError> {
+        let dry_run = dry_run(&self.dry_run, &warnings())?;
+        let printer = Printer::new(&self.print, dry_run)?;
         self.files.check()?;
         let target = kube.connect().await?;
-        for item in objects(&self.files, &target).await? {
-            let live = get(
-                &target,
-                &item.kind,
-                item.object.namespace(),
-                item.object.name(),
-            )
-            .await?;
-            let text = last_applied::text(&item.object);
-            match last_applied_text(&live) {
-                None if !self.create_annotation => {
-                    let name = live.name();
-                    let problem = format!(
-                        "no last-applied-configuration annotation found on resource: {name}, to create the annotation, run the command with --create-annotation"
-                    );
-                    return Err(Trouble::text(problem).into());
+        let changes = self.changes(&target).await?;
+        for (at, Change { item, live }) in changes.into_iter().enumerate() {
+            let set = match dry_run {
+                DryRun::Client => live,
+                DryRun::None | DryRun::Server => {
+                    remember(&target, &item, SERVER_SIDE_MANAGER, dry_run).await?
                 }
-                Some(old) if old == text => {}
-                _ => remember(&target, &item, CLIENT_SIDE_MANAGER).await?,
+            };
+            if at > 0 && printer.is_yaml() {
+                output::print("---\n");
             }
-            output::print(&format!("{} configured\n", print_name(&live)));
+            printer.line(&set, "configured")?;
         }
         Ok(())
+    }
+
+    /// What is to be set. Nothing is, if one of the objects is missing or was never applied.
+    async fn changes(&self, target: &Target) -> Result<Vec<Change>, HintedError> {
+        let mut changes = Vec::new();
+        for item in live::objects(&self.files, "", target).await? {
+            let (namespace, name) = (item.object.namespace(), item.object.name());
+            let live = live::get(target, &item.kind, namespace, name).await?;
+            let old = last_applied_text(&live);
+            if old.is_none() && !self.create_annotation {
+                let problem = format!(
+                    "no last-applied-configuration annotation found on resource: {}, to create the annotation, run the command with --create-annotation",
+                    live.name()
+                );
+                return Err(Trouble::text(problem).into());
+            }
+            if old.is_some_and(|old| old == text(&item.object)) {
+                output::print(&format!(
+                    "set-last-applied {}: no changes required.\n",
+                    live.name()
+                ));
+            } else {
+                changes.push(Change { item, live });
+            }
+        }
+        Ok(changes)
     }
 }

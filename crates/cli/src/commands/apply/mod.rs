@@ -10,6 +10,7 @@ mod editor;
 pub mod explain;
 mod flags;
 mod last_applied;
+mod live;
 mod print;
 pub mod read;
 pub mod source;
@@ -103,6 +104,11 @@ pub fn warnings() -> OnWarning {
     })
 }
 
+/// The warning of pruning without a list of kinds.
+pub const ALL_KINDS: &str = "Deprecated: kubectl apply will no longer prune non-namespaced resources by default when used with the --namespace flag in a future \
+                             release. To preserve the current behaviour, list the resources you want to target explicitly in the \
+                             --prune-allowlist flag.";
+
 /// Pruning with a selector, or with an ApplySet.
 enum Prune {
     No,
@@ -113,11 +119,7 @@ enum Prune {
 async fn run(flags: &ApplyFlags, kube: &KubeArgs) -> Result<(), HintedError> {
     let on_warning = warnings();
     let settings = flags.settings(on_warning.clone())?;
-    let printer = Printer::new(
-        flags.output.as_deref(),
-        settings.dry_run,
-        flags.show_managed_fields,
-    )?;
+    let printer = Printer::new(&flags.print, settings.dry_run)?;
     flags.files.check()?;
     let target = kube.connect().await?;
     let applier = Applier::new(target.discovery.clone(), settings);
@@ -161,11 +163,7 @@ async fn prune(
     )
     .await?;
     if flags.prune_allowlist.is_empty() {
-        warn(
-            "Deprecated: kubectl apply will no longer prune non-namespaced resources by default when used with the --namespace flag in a \
-             future release. To preserve the current behaviour, list the resources you want to target explicitly in the \
-             --prune-allowlist flag.",
-        );
+        warn(ALL_KINDS);
     }
     Ok(Prune::Selected(scope))
 }
@@ -207,7 +205,7 @@ impl Run<'_> {
                 namespaces.insert(item.object.namespace().to_owned());
             }
             match self.applier.apply(item).await {
-                Ok(applied) => self.done(applied),
+                Ok(applied) => troubles.extend(self.done(applied).err()),
                 Err(failure) => {
                     self.refused(item, &failure);
                     troubles.push(failure.into());
@@ -225,12 +223,13 @@ impl Run<'_> {
             });
         }
         if self.printer.prints_objects() && !self.flags.show_patch {
-            self.printer.objects(&self.shown);
+            self.printer.objects(&self.shown)?;
         }
         self.prune(prune, namespaces).await
     }
 
-    fn done(&mut self, applied: Applied) {
+    /// Prints a result; an error is one of printing.
+    fn done(&mut self, applied: Applied) -> Result<(), Trouble> {
         let Applied {
             verb,
             live,
@@ -239,7 +238,7 @@ impl Run<'_> {
         } = applied;
         self.seen.insert(live.uid().to_owned());
         if !self.printer.prints_objects() {
-            self.printer.line(&live, verb);
+            self.printer.line(&live, verb)?;
         }
         if let Some(explanation) = explanation {
             if self.printer.is_json() {
@@ -252,6 +251,7 @@ impl Run<'_> {
         if self.printer.prints_objects() {
             self.shown.push(live);
         }
+        Ok(())
     }
 
     fn refused(&mut self, item: &Item, failure: &tiphys_cluster::apply::Failure) {
@@ -272,7 +272,11 @@ impl Run<'_> {
     }
 
     async fn prune(&self, prune: Prune, namespaces: BTreeSet<String>) -> Result<(), HintedError> {
-        let mut pruned = |object: &Object| self.printer.line(object, "pruned");
+        let mut unprinted = None;
+        let mut pruned = |object: &Object| {
+            let problem = self.printer.line(object, "pruned").err();
+            unprinted = unprinted.take().or(problem);
+        };
         match prune {
             Prune::No => {}
             Prune::Selected(mut scope) => {
@@ -285,6 +289,9 @@ impl Run<'_> {
                     .await?
             }
         }
-        Ok(())
+        match unprinted {
+            None => Ok(()),
+            Some(trouble) => Err(trouble.into()),
+        }
     }
 }

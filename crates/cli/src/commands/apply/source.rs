@@ -1,6 +1,6 @@
 //! Reads manifests from files, folders, patterns, URLs and standard input. Main type: [`FileArgs`].
 
-use crate::kubectl::failure::Trouble;
+use crate::{commands::kustomize, kubectl::failure::Trouble};
 use std::{
     fs,
     io::Read as _,
@@ -27,7 +27,7 @@ pub struct FileArgs {
         value_delimiter = ','
     )]
     pub filenames: Vec<String>,
-    /// Folder with a kustomization (not supported yet)
+    /// Folder with a kustomization, or its URL in a repository
     #[arg(long, short = 'k', value_name = "DIR")]
     pub kustomize: Option<String>,
     /// Search the folders of -f recursively
@@ -44,22 +44,43 @@ pub struct Text {
 impl FileArgs {
     /// Refuses input that cannot be read at all.
     pub fn check(&self) -> Result<(), Trouble> {
-        if self.filenames.is_empty() && self.kustomize.is_none() {
-            return Err(Trouble::text("must specify one of -f and -k"));
-        }
-        if self.kustomize.is_some() {
-            let problem = if self.filenames.is_empty() {
-                "-k is not supported yet: `tiphys kustomize build DIR | tiphys apply -f -` does the same"
+        let Some(_) = self.kustomization() else {
+            return if self.filenames.is_empty() {
+                Err(Trouble::text("must specify one of -f and -k"))
             } else {
-                "only one of -f or -k can be specified"
+                Ok(())
             };
-            return Err(Trouble::text(problem));
+        };
+        let mut problems = Vec::new();
+        if !self.filenames.is_empty() {
+            problems.push(Trouble::text("only one of -f or -k can be specified"));
         }
-        Ok(())
+        if self.recursive {
+            problems.push(Trouble::text("the -k flag can't be used with -f or -R"));
+        }
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(Trouble::Many(problems))
+        }
+    }
+
+    /// Whether there are any.
+    pub fn is_given(&self) -> bool {
+        !self.filenames.is_empty() || self.kustomization().is_some()
+    }
+
+    fn kustomization(&self) -> Option<&str> {
+        self.kustomize
+            .as_deref()
+            .filter(|folder| !folder.is_empty())
     }
 
     /// Reads all inputs; a missing one stops the command before it changes anything.
     pub async fn texts(&self) -> Result<Vec<Text>, Trouble> {
+        if let Some(folder) = self.kustomization() {
+            return Ok(vec![built(folder.to_owned()).await]);
+        }
         let mut places = Vec::new();
         let mut problems = Vec::new();
         let mut stdin_used = false;
@@ -126,6 +147,20 @@ impl Place {
                 source: shown(&url),
             },
         }
+    }
+}
+
+/// The objects of a kustomization. Building one takes long, and may fetch with threads of its own.
+async fn built(folder: String) -> Text {
+    let source = shown(&folder);
+    let work = tokio::task::spawn_blocking(move || kustomize::objects(&folder));
+    let built = match work.await {
+        Ok(built) => built.map(String::into_bytes),
+        Err(e) => Err(format!("cannot build the kustomization {source:?}: {e}")),
+    };
+    Text {
+        source,
+        data: built,
     }
 }
 
@@ -369,6 +404,33 @@ mod tests {
         assert_eq!(names("s*/*.yml", false), ["sub/d.yml"]);
         assert_eq!(names("c.txt", false), ["c.txt"]);
         assert!(files("no/such/*.yaml", false).is_err());
+    }
+
+    #[test]
+    fn a_kustomization_stands_alone() {
+        let args = |filenames: &[&str], kustomize: &str, recursive: bool| FileArgs {
+            filenames: filenames.iter().map(ToString::to_string).collect(),
+            kustomize: Some(kustomize.to_owned()),
+            recursive,
+        };
+        let problem = |args: FileArgs| args.check().err().map(|trouble| trouble.report());
+        assert_eq!(problem(args(&[], "dir", false)), None);
+        for (args, expected) in [
+            (
+                args(&[], "", false),
+                "error: must specify one of -f and -k\n",
+            ),
+            (
+                args(&["a"], "dir", false),
+                "error: only one of -f or -k can be specified\n",
+            ),
+            (
+                args(&[], "dir", true),
+                "error: the -k flag can't be used with -f or -R\n",
+            ),
+        ] {
+            assert_eq!(problem(args).as_deref(), Some(expected));
+        }
     }
 
     #[test]

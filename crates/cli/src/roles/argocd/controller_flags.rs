@@ -52,7 +52,7 @@ const ROWS: &[Row] = &[
     row("persist-resource-health", "ARGOCD_APPLICATION_CONTROLLER_PERSIST_RESOURCE_HEALTH", Bool, "false", Param("controller.resource.health.persist")),
     row("server-side-diff-enabled", "ARGOCD_APPLICATION_CONTROLLER_SERVER_SIDE_DIFF", Bool, "false", Param("controller.diff.server.side")),
     row("ignore-normalizer-jq-execution-timeout-seconds", "ARGOCD_IGNORE_NORMALIZER_JQ_TIMEOUT", Duration, "0s", Nothing),
-    row("enable-k8s-event", "ARGOCD_ENABLE_K8S_EVENT", List, "all", Nothing),
+    row("enable-k8s-event", "ARGOCD_ENABLE_K8S_EVENT", List, "all", Param("tiphys.events")),
     row("application-namespaces", "ARGOCD_APPLICATION_NAMESPACES", List, "", Flag("application-namespaces")),
 
     // Which part of the clusters this replica gets.

@@ -74,7 +74,7 @@ const ROWS: &[Row] = &[
     row("webhook-parallelism-limit", "ARGOCD_SERVER_WEBHOOK_PARALLELISM_LIMIT", Int, "50", Nothing),
     row("webhook-refresh-workers", "ARGOCD_SERVER_WEBHOOK_REFRESH_WORKERS", Int, "20", Nothing),
     row("glob-cache-size", "ARGOCD_SERVER_GLOB_CACHE_SIZE", Int, "10000", Nothing),
-    row("enable-k8s-event", "ARGOCD_ENABLE_K8S_EVENT", List, "all", Nothing),
+    row("enable-k8s-event", "ARGOCD_ENABLE_K8S_EVENT", List, "all", Param("tiphys.events")),
     row("connection-status-cache-expiration", "ARGOCD_SERVER_CONNECTION_STATUS_CACHE_EXPIRATION", Duration, "1h0m0s", Nothing),
     row("oidc-cache-expiration", "ARGOCD_SERVER_OIDC_CACHE_EXPIRATION", Duration, "3m0s", Nothing),
     row("login-attempts-expiration", "ARGOCD_SERVER_LOGIN_ATTEMPTS_EXPIRATION", Duration, "24h0m0s", Nothing),
