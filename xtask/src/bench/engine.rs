@@ -1,14 +1,15 @@
 //! The engine alone: comparing, planning and assessing many objects, without any cluster.
 //!
-//! Allocations are counted by the program's allocator, per thread, so the figures of a step include
-//! only its own work.
+//! A build with the feature `count-allocations` counts allocations, too; nothing else runs then, so the
+//! figures of a step include only its own work.
 
-use super::{EngineArgs, Output};
+use super::{
+    EngineArgs, Output,
+    allocator::{Counted, counting},
+};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::{
-    alloc::System,
     collections::BTreeMap,
     hint::black_box,
     sync::Arc,
@@ -23,9 +24,6 @@ use tiphys_engine::{
     types::{CompareRules, Comparison, Desired, DryRuns, KindInfo, SyncStatus, Tracking},
 };
 
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
-
 const NAMESPACE: &str = "bench";
 
 /// The best result for one step.
@@ -33,8 +31,7 @@ struct Figures {
     step: &'static str,
     objects: usize,
     time: Duration,
-    allocations: usize,
-    bytes: usize,
+    counted: Option<Counted>,
 }
 
 /// Every kind is namespaced.
@@ -64,17 +61,17 @@ fn measure<I, O>(
 ) -> Figures {
     let once = || {
         let input = input();
-        let region = Region::new(ALLOCATOR);
-        let start = Instant::now();
-        let output = black_box(work(input));
-        let (time, stats) = (start.elapsed(), region.change());
+        let ((output, time), counted) = counting(|| {
+            let start = Instant::now();
+            let output = black_box(work(input));
+            (output, start.elapsed())
+        });
         drop(output);
         Figures {
             step,
             objects,
             time,
-            allocations: stats.allocations + stats.reallocations,
-            bytes: stats.bytes_allocated,
+            counted,
         }
     };
     (0..args.rounds)
@@ -316,7 +313,8 @@ fn with_status(mut live: Object) -> Object {
 fn show(figures: &[Figures], output: Output) {
     if let Output::Json = output {
         let rows = figures.iter().map(|f| {
-            json!({"step": f.step, "objects": f.objects, "seconds": f.time.as_secs_f64(), "allocations": f.allocations, "bytes": f.bytes})
+            json!({"step": f.step, "objects": f.objects, "seconds": f.time.as_secs_f64(),
+                "allocations": f.counted.map(|c| c.allocations), "bytes": f.counted.map(|c| c.bytes)})
         });
         println!("{}", Value::Array(rows.collect()));
         return;
@@ -326,15 +324,21 @@ fn show(figures: &[Figures], output: Output) {
         "", "objects", "ms", "µs/object", "allocs/obj", "bytes/obj"
     );
     for f in figures {
-        let each = |total: usize| total as f64 / f.objects.max(1) as f64;
+        let each = |total: fn(&Counted) -> usize, digits: usize| match &f.counted {
+            Some(counted) => format!(
+                "{:.digits$}",
+                total(counted) as f64 / f.objects.max(1) as f64
+            ),
+            None => "-".to_owned(),
+        };
         let micros = f.time.as_secs_f64() * 1e6 / f.objects.max(1) as f64;
         let ms = f.time.as_secs_f64() * 1e3;
         println!(
-            "{:<46} {:>8} {ms:>10.2} {micros:>11.2} {:>12.1} {:>11.0}",
+            "{:<46} {:>8} {ms:>10.2} {micros:>11.2} {:>12} {:>11}",
             f.step,
             f.objects,
-            each(f.allocations),
-            each(f.bytes)
+            each(|c| c.allocations, 1),
+            each(|c| c.bytes, 0)
         );
     }
     let build = if cfg!(debug_assertions) {

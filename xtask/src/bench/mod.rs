@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: performance figures of the program and its parts on this machine. Never
 //! part of the tests: a figure is not a verdict.
 
+mod allocator;
 mod appset;
 mod cache;
 mod catalog;
