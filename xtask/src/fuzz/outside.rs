@@ -144,7 +144,7 @@ pub fn run_tree(input: &[u8]) -> Result<(), String> {
     uids.sort_unstable();
     uids.dedup();
     holds(uids.len() == all, "no object is in the tree twice")?;
-    let _ = tree::summary(&built);
+    let _ = tree::summary_of(&built, &std::collections::BTreeMap::new());
     Ok(())
 }
 

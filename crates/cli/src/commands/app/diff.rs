@@ -19,6 +19,7 @@ use std::{
     collections::BTreeMap,
     fmt::Write as _,
     fs,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
@@ -499,8 +500,11 @@ pub(in crate::commands) fn difference(live: &Value, target: &Value) -> Result<St
         return Ok(output::diff::normal(&live, &target));
     };
     let run = || -> std::io::Result<String> {
-        // Others may write to the temporary folder as well.
-        let folder = tempfile::Builder::new().prefix("tiphys-diff-").tempdir()?;
+        // Others may read and write in the folder of temporary files as well.
+        let folder = tempfile::Builder::new()
+            .prefix("tiphys-diff-")
+            .permissions(fs::Permissions::from_mode(0o700))
+            .tempdir()?;
         let (live_file, target_file) = (
             folder.path().join("live.yaml"),
             folder.path().join("target.yaml"),

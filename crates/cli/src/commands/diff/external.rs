@@ -3,6 +3,7 @@
 use std::{
     fs, io,
     io::Write as _,
+    os::unix::fs::PermissionsExt as _,
     path::Path,
     process::{Command, Stdio},
 };
@@ -63,6 +64,7 @@ impl Folder {
     pub fn new(name: &str) -> Result<Self, String> {
         let folder = tempfile::Builder::new()
             .prefix(&format!("{name}-"))
+            .permissions(fs::Permissions::from_mode(0o700))
             .tempdir();
         folder.map(Self).map_err(|e| {
             format!(
@@ -102,6 +104,8 @@ mod tests {
             Folder::new("LIVE").expect("a folder"),
             Folder::new("MERGED").expect("a folder"),
         );
+        let mode = fs::metadata(from.path()).expect("a folder").permissions();
+        assert_eq!(mode.mode() & 0o777, 0o700);
         let run = |line: &str| Program::of(line).run(from.path(), to.path());
         assert_eq!(run("true"), Ok(false));
         assert_eq!(run("false"), Ok(true));
